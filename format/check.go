@@ -1,0 +1,456 @@
+package format
+
+import "math"
+
+// BlockDims returns the number of dst and src rows of the block of a layer (AnyLayer
+// for a block that serves every layer), by the rules of SPEC 4.2.
+func (r *Record) BlockDims(layer uint16) (numDst, numSrc uint64) {
+	switch {
+	case len(r.HopNodes) == 0:
+		return 0, 0
+	case r.Space == SpaceGlobal:
+		return r.DstEnd - r.DstStart, r.HopNodes[0]
+	case r.NumLayers == 0:
+		return r.HopNodes[0], r.HopNodes[0]
+	}
+	dstHop := r.NumLayers - 1 - int(layer)
+	return r.HopNodes[dstHop], r.HopNodes[dstHop+1]
+}
+
+// NumNodes returns the number of nodes of the record's index space.
+func (r *Record) NumNodes() uint64 {
+	if len(r.HopNodes) == 0 {
+		return 0
+	}
+	return r.HopNodes[len(r.HopNodes)-1]
+}
+
+// checkCounts checks the head's counts against each other (SPEC 4.2).
+func (r *Record) checkCounts() error {
+	prev := uint64(0)
+	for h, n := range r.HopNodes {
+		if n < prev || n > math.MaxInt32 {
+			return faultf(ErrLayout, r.place, "nodes to hop %d are %d after %d", h, n, prev)
+		}
+		prev = n
+	}
+	switch {
+	case r.Space == SpaceGlobal && (r.NumLayers != 0 || len(r.HopNodes) != 1):
+		return faultf(ErrLayout, r.place, "global indices with %d layers and %d hops", r.NumLayers, len(r.HopNodes))
+	case r.Space == SpaceGlobal && (r.DstStart > r.DstEnd || r.DstEnd > r.HopNodes[0]):
+		return faultf(ErrLayout, r.place, "dst rows %d to %d of %d nodes", r.DstStart, r.DstEnd, r.HopNodes[0])
+	case r.Space == SpaceGlobal && r.NumSeeds > r.DstEnd-r.DstStart:
+		return faultf(ErrLayout, r.place, "%d seeds in %d dst rows", r.NumSeeds, r.DstEnd-r.DstStart)
+	case r.Space == SpaceLocal && (r.DstStart != 0 || r.DstEnd != 0):
+		return faultf(ErrLayout, r.place, "local indices with a dst range")
+	case r.Space == SpaceLocal && len(r.HopNodes) != r.NumLayers+1:
+		return faultf(ErrLayout, r.place, "%d hops for %d layers", len(r.HopNodes), r.NumLayers)
+	case r.Space == SpaceLocal && (r.NumSeeds > r.HopNodes[0] || r.NumLayers > 0 && r.NumSeeds != r.HopNodes[0]):
+		return faultf(ErrLayout, r.place, "%d seeds, hop 0 has %d nodes", r.NumSeeds, r.HopNodes[0])
+	}
+	for i := range r.Sections {
+		if err := r.checkLayer(i, &r.Sections[i]); err != nil {
+			return err
+		}
+	}
+	if r.Space == SpaceLocal && (r.Task == TaskNode || r.Task == TaskLink) && r.Find(NodesNumber, AnyLayer, CoefNone) == nil {
+		return faultf(ErrLayout, r.place, "a %s batch without %s", r.Task, NodesNumber)
+	}
+	return nil
+}
+
+// checkLayer checks which layer a section says that it is of (SPEC 5.1). Blocks differ
+// in their numbers of rows, so in a record with layers each belongs to one; what is
+// stored once per node may serve all of them.
+func (r *Record) checkLayer(i int, s *Section) error {
+	_, known := kindSpecs[s.Kind]
+	switch perLayer := s.Kind>>8 == 2 || s.Kind>>8 == 4 || s.Kind == CoefEdge; {
+	case s.Layer != AnyLayer && int(s.Layer) >= r.NumLayers:
+		return faultf(ErrLayout, r.place, "section %d (%s) is of layer %d of %d", i, s.Kind, s.Layer, r.NumLayers)
+	case known && s.Layer != AnyLayer && !s.Kind.isLayered():
+		return faultf(ErrLayout, r.place, "section %d (%s) is of layer %d, want all", i, s.Kind, s.Layer)
+	case known && s.Layer == AnyLayer && perLayer && r.NumLayers > 0:
+		return faultf(ErrLayout, r.place, "section %d (%s) is of no single layer", i, s.Kind)
+	}
+	return nil
+}
+
+// checkContents checks what SPEC 9.3 asks of the arrays: lengths that follow from the
+// counts, offsets that rise from 0 to the end, indices in bounds, flags in range.
+func (r *Record) checkContents() error {
+	for i := range r.Sections {
+		if err := r.checkSection(&r.Sections[i]); err != nil {
+			return err
+		}
+	}
+	return r.checkLayerEdges()
+}
+
+func (r *Record) checkSection(s *Section) error {
+	numDst, numSrc := r.sectionDims(s.Layer)
+	numEdges := r.lenOf(BlockIndices, s.Layer)
+	switch s.Kind {
+	case NodesNumber, NodesType:
+		return r.wantIndices(s, r.NumNodes(), math.MaxInt32)
+	case NodesRow:
+		if err := r.wantIndices(s, r.NumNodes(), math.MaxInt32); err != nil {
+			return err
+		}
+		return r.wantOwnRows(s)
+	case NodesTable:
+		return r.wantBytes(s, r.NumNodes(), 3)
+
+	case BlockIndptr:
+		return r.wantOffsets(s, numDst, numEdges)
+	case BlockIndices:
+		if err := r.wantBeside(s, BlockIndptr); err != nil {
+			return err
+		}
+		return r.wantIndices(s, numEdges, numSrc)
+	case BlockRel:
+		return r.wantIndices(s, numEdges, math.MaxInt32)
+	case BlockRelptr:
+		return r.wantRelptr(s, numDst, numEdges)
+	case BlockWeight, BlockEdgeID, BlockTime:
+		return r.wantLen(s, numEdges)
+
+	case CoefSrc:
+		return r.wantLen(s, r.coefRows(s.Layer, numSrc))
+	case CoefDst, CoefSelf:
+		return r.wantLen(s, r.coefRows(s.Layer, numDst))
+	case CoefImportance:
+		return r.wantLen(s, numDst)
+	case CoefEdge:
+		return r.wantLen(s, numEdges)
+
+	case TransposeIndptr:
+		if err := r.wantBeside(s, TransposeIndices); err != nil {
+			return err
+		}
+		return r.wantOffsets(s, numSrc, numEdges)
+	case TransposeIndices:
+		if err := r.wantBeside(s, TransposeIndptr); err != nil {
+			return err
+		}
+		return r.wantIndices(s, numEdges, numDst)
+	case TransposeEdge:
+		if err := r.wantBeside(s, TransposeIndptr); err != nil {
+			return err
+		}
+		return r.wantPositions(s, numEdges)
+
+	case SeedsLabel:
+		if want := 1; s.DType == I32 && len(s.Shape) != want || s.DType != I32 && len(s.Shape) != 2 {
+			return faultf(ErrLayout, r.place, "%s of %s has shape %v", s.Kind, s.DType, s.Shape)
+		}
+		if err := r.wantRows(s, r.NumSeeds); err != nil || s.DType == F32 {
+			return err
+		}
+		if s.DType == U8 {
+			return r.wantBits(s)
+		}
+		for k, class := range view[int32](s.data) {
+			if class < -1 {
+				return faultf(ErrLayout, r.place, "element %d of %s is %d, want -1 or more", k, s.Kind, class)
+			}
+		}
+		return nil
+	case SeedsMask:
+		if err := r.wantRows(s, r.NumSeeds); err != nil {
+			return err
+		}
+		return r.wantBytes(s, s.NumElements(), uint8(PartTest))
+	case SeedsWeight:
+		return r.wantLen(s, r.NumSeeds)
+
+	case PairsSrc, PairsDst:
+		return r.wantIndices(s, r.lenOf(PairsSrc, s.Layer), r.NumNodes())
+	case PairsRel:
+		return r.wantIndices(s, r.lenOf(PairsSrc, s.Layer), math.MaxInt32)
+	case PairsLabel:
+		return r.wantLen(s, r.lenOf(PairsSrc, s.Layer))
+	case KGEPositives, KGEEdges:
+		if s.Shape[1] != 3 {
+			return faultf(ErrLayout, r.place, "%s has shape %v, want 3 columns", s.Kind, s.Shape)
+		}
+		return r.wantIndices(s, s.NumElements(), math.MaxInt32)
+	case KGEChunkptr:
+		return r.wantOffsets(s, max(s.NumElements(), 1)-1, r.lenOf(KGEPositives, s.Layer)/3)
+	case KGEKnown, KGEGuests:
+		return r.wantIndices(s, s.NumElements(), math.MaxInt32)
+	case KGEDepth:
+		return r.wantIndices(s, r.NumNodes(), math.MaxInt32)
+	case KGERange:
+		if err := r.wantLen(s, 2); err != nil {
+			return err
+		}
+		if v := view[int64](s.data); v[0] < 0 || v[0] > v[1] {
+			return faultf(ErrLayout, r.place, "%s is %d to %d", s.Kind, v[0], v[1])
+		}
+
+	case TableRows:
+		if r.Find(NodesRow, AnyLayer, CoefNone) == nil {
+			return r.wantRows(s, r.NumNodes())
+		}
+	case TableScale:
+		if rows := r.Find(TableRows, s.Layer, CoefNone); rows != nil {
+			return r.wantLen(s, rows.Shape[1])
+		}
+
+	case GraphComponent:
+		return r.wantIndices(s, r.NumNodes(), r.lenOf(GraphComponentSize, s.Layer))
+	case GraphComponentSize:
+		return r.wantSizes(s, r.NumNodes())
+	case IDsOffsets:
+		return r.wantOffsets(s, r.NumNodes(), r.lenOf(IDsBytes, s.Layer))
+	case IDsKey:
+		return r.wantLen(s, r.NumNodes())
+	case NamesOffsets:
+		return r.wantOffsets(s, max(s.NumElements(), 1)-1, r.lenOf(NamesBytes, s.Layer))
+	}
+	return nil
+}
+
+// sectionDims is BlockDims, and for a section of AnyLayer in a record with layers the
+// widest block's (per-node coefficients are stored once for all layers).
+func (r *Record) sectionDims(layer uint16) (numDst, numSrc uint64) {
+	if layer == AnyLayer && r.Space == SpaceLocal && r.NumLayers > 0 {
+		layer = 0
+	}
+	return r.BlockDims(layer)
+}
+
+// coefRows is the length of a per-node coefficient section: rows of its layer's
+// block; of AnyLayer every node of the record, since each is a dst of some layer or a src.
+func (r *Record) coefRows(layer uint16, blockRows uint64) uint64 {
+	if layer == AnyLayer {
+		return r.NumNodes()
+	}
+	return blockRows
+}
+
+func (r *Record) lenOf(kind Kind, layer uint16) uint64 {
+	if s := r.Find(kind, layer, CoefNone); s != nil {
+		return s.NumElements()
+	}
+	return 0
+}
+
+// wantBeside checks that a section is not there without another of its layer.
+func (r *Record) wantBeside(s *Section, kind Kind) error {
+	if r.Find(kind, s.Layer, CoefNone) == nil {
+		return faultf(ErrLayout, r.place, "%s without %s", s.name(), kind)
+	}
+	return nil
+}
+
+func (r *Record) wantLen(s *Section, want uint64) error {
+	if len(s.Shape) != 1 || s.Shape[0] != want {
+		return faultf(ErrLayout, r.place, "%s has shape %v, want %d", s.name(), s.Shape, want)
+	}
+	return nil
+}
+
+func (r *Record) wantRows(s *Section, want uint64) error {
+	if s.Shape[0] != want {
+		return faultf(ErrLayout, r.place, "%s has %d rows, want %d", s.Kind, s.Shape[0], want)
+	}
+	return nil
+}
+
+// wantOffsets checks an array of n+1 offsets that rises from 0 to end.
+func (r *Record) wantOffsets(s *Section, n, end uint64) error {
+	if err := r.wantLen(s, n+1); err != nil {
+		return err
+	}
+	v := view[int64](s.data)
+	if v[0] != 0 || v[n] < 0 || uint64(v[n]) != end {
+		return faultf(ErrLayout, r.place, "%s runs from %d to %d, want 0 to %d", s.name(), v[0], v[n], end)
+	}
+	for i := range n {
+		if v[i] > v[i+1] {
+			return faultf(ErrLayout, r.place, "%s falls from %d to %d at %d", s.name(), v[i], v[i+1], i+1)
+		}
+	}
+	return nil
+}
+
+// wantIndices checks an i32 array of n elements in 0..limit-1.
+func (r *Record) wantIndices(s *Section, n, limit uint64) error {
+	if s.NumElements() != n {
+		return faultf(ErrLayout, r.place, "%s has %d elements, want %d", s.name(), s.NumElements(), n)
+	}
+	// One branch an element: a negative number is a large unsigned one.
+	lim := uint32(min(limit, math.MaxInt32+1))
+	for i, x := range view[uint32](s.data) {
+		if x >= lim {
+			return faultf(ErrLayout, r.place, "element %d of %s is %d, want 0 to %d", i, s.name(), int32(x), int64(lim)-1)
+		}
+	}
+	return nil
+}
+
+// wantPositions checks an i64 array of n elements in 0..n-1.
+func (r *Record) wantPositions(s *Section, n uint64) error {
+	if err := r.wantLen(s, n); err != nil {
+		return err
+	}
+	for i, x := range view[uint64](s.data) {
+		if x >= n {
+			return faultf(ErrLayout, r.place, "element %d of %s is %d of %d", i, s.name(), int64(x), n)
+		}
+	}
+	return nil
+}
+
+func (r *Record) wantBytes(s *Section, n uint64, most uint8) error {
+	if s.NumElements() != n {
+		return faultf(ErrLayout, r.place, "%s has %d elements, want %d", s.Kind, s.NumElements(), n)
+	}
+	for i, x := range s.data {
+		if x > most {
+			return faultf(ErrLayout, r.place, "element %d of %s is %d, at most %d", i, s.Kind, x, most)
+		}
+	}
+	return nil
+}
+
+// wantBits checks labels of several columns: 0, 1, or Unlabelled.
+func (r *Record) wantBits(s *Section) error {
+	for i, x := range s.data {
+		if x > 1 && x != Unlabelled {
+			return faultf(ErrLayout, r.place, "element %d of %s is %d, want 0, 1 or %d", i, s.Kind, x, Unlabelled)
+		}
+	}
+	return nil
+}
+
+// wantOwnRows checks the elements of nodes.row that nodes.table sends to the record's
+// own table.rows. Rows of other tables are bounded by those (CheckNumbers).
+func (r *Record) wantOwnRows(s *Section) error {
+	rows := uint64(0)
+	if own := r.Find(TableRows, AnyLayer, CoefNone); own != nil {
+		rows = own.Shape[0]
+	}
+	tables := r.Uint8s(NodesTable, AnyLayer)
+	if tables != nil && uint64(len(tables)) != r.NumNodes() {
+		return nil // refused when its turn comes
+	}
+	for i, row := range view[uint32](s.data) {
+		if tables != nil && tables[i] == OwnTable && uint64(row) >= rows {
+			return faultf(ErrLayout, r.place, "element %d of %s is %d, the record has %d rows", i, s.Kind, row, rows)
+		}
+	}
+	return nil
+}
+
+// wantRelptr checks the offsets of the (dst, relation) runs of a block: they rise from
+// 0 to the number of edges, and those of each dst begin where its row does.
+func (r *Record) wantRelptr(s *Section, numDst, numEdges uint64) error {
+	n := max(s.NumElements(), 1) - 1
+	if err := r.wantOffsets(s, n, numEdges); err != nil {
+		return err
+	}
+	indptr := r.Int64s(BlockIndptr, s.Layer)
+	if numDst == 0 && n == 0 {
+		return nil
+	}
+	if numDst == 0 || n == 0 || n%numDst != 0 || uint64(len(indptr)) != numDst+1 {
+		return faultf(ErrLayout, r.place, "%s has %d runs for %d dst", s.name(), n, numDst)
+	}
+	numRels := n / numDst
+	relptr := view[int64](s.data)
+	for d := range numDst {
+		if relptr[d*numRels] != indptr[d] {
+			return faultf(ErrLayout, r.place, "%s starts dst %d at %d, %s at %d", s.name(), d, relptr[d*numRels], BlockIndptr, indptr[d])
+		}
+	}
+	return nil
+}
+
+// wantSizes checks an i64 array of positive sizes that add up to total.
+func (r *Record) wantSizes(s *Section, total uint64) error {
+	sum := uint64(0)
+	for i, n := range view[int64](s.data) {
+		if n < 1 || uint64(n) > total-sum {
+			return faultf(ErrLayout, r.place, "element %d of %s is %d, %d of %d nodes are left", i, s.Kind, n, total-sum, total)
+		}
+		sum += uint64(n)
+	}
+	if sum != total {
+		return faultf(ErrLayout, r.place, "%s adds up to %d of %d nodes", s.Kind, sum, total)
+	}
+	return nil
+}
+
+// checkLayerEdges checks that the edges of each block are counted right by the hop of
+// their dst, which is what lets a model of fewer layers use a prefix.
+func (r *Record) checkLayerEdges() error {
+	numHops := len(r.HopNodes)
+	for l := range r.NumLayers {
+		indptr := r.Int64s(BlockIndptr, uint16(l))
+		if indptr == nil {
+			return faultf(ErrLayout, r.place, "layer %d has no %s", l, BlockIndptr)
+		}
+		start := int64(0)
+		for h := range numHops {
+			end := start
+			if h < r.NumLayers-l {
+				end = indptr[r.HopNodes[h]]
+			}
+			if got := r.LayerEdges[l*numHops+h]; got != uint64(end-start) {
+				return faultf(ErrLayout, r.place, "layer %d counts %d edges to dst of hop %d, block has %d", l, got, h, end-start)
+			}
+			start = end
+		}
+	}
+	return nil
+}
+
+// CheckNumbers reports an element of an i32 section that is not in 0..limit-1, where
+// the limit comes from another file (SPEC 9.4): nodes.number and the number of nodes,
+// seeds.label and the number of classes (-1 passes: unlabelled), nodes.row and the rows
+// of the feature table (only the nodes whose rows are there count).
+func (r *Record) CheckNumbers(kind Kind, limit int) error {
+	return Guard(r.place, func() error {
+		var tables []uint8
+		if kind == NodesRow {
+			tables = r.Uint8s(NodesTable, AnyLayer)
+		}
+		for i, x := range r.Int32s(kind, AnyLayer) {
+			if x >= 0 && int(x) < limit || x == -1 && kind == SeedsLabel {
+				continue
+			}
+			if i < len(tables) && tables[i] != FeatureTable {
+				continue
+			}
+			return faultf(ErrLayout, r.place, "element %d of %s is %d, allowed are 0 to %d", i, kind, x, limit-1)
+		}
+		return nil
+	})
+}
+
+// CheckTranspose compares the transpose of a layer's block with the block: row s must
+// list the edges that leave src s, in the order they have in the block, each once. It
+// is for verifiers: Verify checks bounds, which is all that memory safety needs, and
+// this reads indices in random order. It returns nil where there is no transpose.
+func (r *Record) CheckTranspose(layer uint16) error {
+	return Guard(r.place, func() error {
+		indptr, indices := r.Int64s(BlockIndptr, layer), r.Int32s(BlockIndices, layer)
+		tIndptr, tIndices, tEdge := r.Int64s(TransposeIndptr, layer), r.Int32s(TransposeIndices, layer), r.Int64s(TransposeEdge, layer)
+		if tEdge == nil {
+			return nil
+		}
+		for s := range max(len(tIndptr), 1) - 1 {
+			last := int64(-1)
+			for t := tIndptr[s]; t < tIndptr[s+1]; t++ {
+				e, d := tEdge[t], int64(tIndices[t])
+				if int(indices[e]) != s || e < indptr[d] || e >= indptr[d+1] || e <= last {
+					return faultf(ErrLayout, r.place, "layer %d: entry %d of the transpose names edge %d, src %d, dst %d, which the block doesn't have there", layer, t, e, s, d)
+				}
+				last = e
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,152 @@
+// Package command is what the command lines of both binaries share: exit codes,
+// one-line errors, --json, --config, progress and a clean stop on interrupt. It is
+// under format because the trainers may import nothing of ours but format.
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/prelift/prelift/format"
+	"github.com/spf13/cobra"
+)
+
+// Exit codes, the same for every command; the README has the table.
+const (
+	ExitDone     = 0
+	ExitFailed   = 1 // also: interrupted
+	ExitUsage    = 2 // flags or arguments
+	ExitInput    = 3 // a raw input file is bad
+	ExitCorrupt  = 4 // an artefact's bytes are bad
+	ExitMismatch = 5 // artefacts don't belong together
+)
+
+// codeError gives an error its exit code.
+type codeError struct {
+	error
+	code int
+}
+
+func (e codeError) Unwrap() error { return e.error }
+
+// Usage makes an error that ends the command with exit code 2.
+func Usage(format string, args ...any) error {
+	return codeError{fmt.Errorf(format, args...), ExitUsage}
+}
+
+// BadInput makes err end the command with exit code 3. nil stays nil.
+func BadInput(err error) error {
+	if err == nil {
+		return nil
+	}
+	return codeError{err, ExitInput}
+}
+
+// Code returns the exit code for err.
+func Code(err error) int {
+	var coded codeError
+	switch {
+	case err == nil:
+		return ExitDone
+	case errors.As(err, &coded):
+		return coded.code
+	case errors.Is(err, format.ErrMismatch):
+		return ExitMismatch
+	case format.IsCorrupt(err):
+		return ExitCorrupt
+	}
+	return ExitFailed
+}
+
+// Env is what a command works with beside its flags.
+type Env struct {
+	In       io.Reader
+	Out, Err io.Writer
+	JSON     bool // one JSON object on Out and nothing else there
+
+	Progress *Progress
+}
+
+// Result prints the outcome of a command: v as JSON with --json, else what text writes.
+func (e *Env) Result(v any, text func(w io.Writer)) error {
+	if !e.JSON {
+		e.Progress.Done()
+		text(e.Out)
+		return nil
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(e.Out, "%s\n", b)
+	return err
+}
+
+// Note prints a line that is no error to Err, as a warning.
+func (e *Env) Note(format string, args ...any) {
+	e.Progress.Done()
+	fmt.Fprintf(e.Err, "note: %s\n", oneLine(fmt.Sprintf(format, args...)))
+}
+
+// Main runs root with args and returns the exit code. It adds the flags that every
+// command has (--json, --config), cancels the context on interrupt and termination, and
+// prints an error as one line on Err.
+func Main(root *cobra.Command, env *Env, args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	signal.Ignore(syscall.SIGXFSZ) // a file over `ulimit -f` is a write error, not a death
+	env.Progress = NewProgress(env.Err)
+	var config string
+	root.PersistentFlags().BoolVar(&env.JSON, "json", false, "print one JSON object on standard output and nothing else there")
+	root.PersistentFlags().StringVar(&config, "config", "", "YAML `file` that gives any flag (a DVC params file); flags win")
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.SetArgs(args)
+	root.SetIn(env.In)
+	root.SetOut(env.Out)
+	root.SetErr(env.Err)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return Usage("%v; run `%s --help`", err, c.CommandPath())
+	})
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
+		if config == "" {
+			return nil
+		}
+		return applyConfig(c, config)
+	}
+	err := root.ExecuteContext(ctx)
+	env.Progress.Done()
+	if err == nil {
+		return ExitDone
+	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = errors.New("interrupted; run the same command again to go on")
+	}
+	if isUnknownCommand(err) {
+		err = Usage("%v; run `%s --help`", err, root.Name())
+	}
+	fmt.Fprintf(env.Err, "%s: error: %s\n", root.Name(), oneLine(err.Error()))
+	return Code(err)
+}
+
+// isUnknownCommand recognises cobra's own complaints about arguments, which have no type.
+func isUnknownCommand(err error) bool {
+	msg := err.Error()
+	for _, start := range []string{"unknown command", "accepts ", "requires at least", "required flag"} {
+		if strings.HasPrefix(msg, start) {
+			return true
+		}
+	}
+	return false
+}
+
+// oneLine keeps a message on one line, whatever file content it quotes.
+func oneLine(s string) string {
+	return strings.NewReplacer("\r", `\r`, "\n", `\n`).Replace(s)
+}

@@ -1,0 +1,137 @@
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prelift/prelift/format"
+	"github.com/spf13/cobra"
+)
+
+// tool makes a program with two commands; do is what the first one runs.
+func tool(env *Env, do func(fanout []int, name string) error) *cobra.Command {
+	root := &cobra.Command{Use: "tool"}
+	var fanout []int
+	name := ""
+	a := &cobra.Command{Use: "a", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return do(fanout, name) }}
+	a.Flags().IntSliceVar(&fanout, "fanout", []int{1}, "")
+	a.Flags().StringVar(&name, "name", "", "")
+	b := &cobra.Command{Use: "b", RunE: func(*cobra.Command, []string) error { return nil }}
+	b.Flags().Int("other", 0, "")
+	root.AddCommand(a, b)
+	return root
+}
+
+func runTool(t *testing.T, do func(fanout []int, name string) error, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	env := &Env{In: strings.NewReader(""), Out: &out, Err: &err}
+	code = Main(tool(env, do), env, args)
+	return code, out.String(), err.String()
+}
+
+func TestExitCodes(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		err  error
+		want int
+	}{
+		{"done", nil, ExitDone},
+		{"failed", errors.New("disk full"), ExitFailed},
+		{"usage", Usage("no"), ExitUsage},
+		{"input", fmt.Errorf("reading: %w", BadInput(errors.New("no"))), ExitInput},
+		{"corrupt", fmt.Errorf("x: %w", format.ErrChecksum), ExitCorrupt},
+		{"mismatch", fmt.Errorf("x: %w", format.ErrMismatch), ExitMismatch},
+	} {
+		code, stdout, stderr := runTool(t, func([]int, string) error { return c.err }, "a")
+		if code != c.want || stdout != "" {
+			t.Errorf("%s: exit %d, stdout %q, want %d and nothing", c.name, code, stdout, c.want)
+		}
+		if lines := strings.Count(stderr, "\n"); (c.err == nil) != (lines == 0) || lines > 1 {
+			t.Errorf("%s: %d lines on stderr: %q", c.name, lines, stderr)
+		}
+	}
+}
+
+func TestUsageErrors(t *testing.T) {
+	for _, args := range [][]string{{"a", "--nope"}, {"c"}, {"a", "stray"}, {"a", "--fanout", "x"}, {"--config", "/nonexistent", "a"}} {
+		code, _, stderr := runTool(t, func([]int, string) error { return nil }, args...)
+		if code != ExitUsage || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%v: exit %d, stderr %q, want %d and one line", args, code, stderr, ExitUsage)
+		}
+	}
+}
+
+func TestErrorIsOneLine(t *testing.T) {
+	_, _, stderr := runTool(t, func([]int, string) error { return errors.New("a\nb\r\nc") }, "a")
+	if want := "tool: error: a\\nb\\r\\nc\n"; stderr != want {
+		t.Errorf("stderr %q, want %q", stderr, want)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	for _, c := range []struct {
+		name, yaml string
+		args       []string
+		want       string // fanout and name, or the start of an error
+	}{
+		{"top level", "fanout: [10, 5]\nname: x\n", nil, "[10 5] x"},
+		{"own section wins", "name: x\na:\n  name: y\n", nil, "[1] y"},
+		{"flag wins", "a:\n  name: y\n", []string{"--name", "z"}, "[1] z"},
+		{"flag of another command", "other: 3\n", nil, "[1] "},
+		{"section of something else", "lint:\n  strict: true\n", nil, "[1] "},
+		{"unknown at the top", "nope: 3\n", nil, "error"},
+		{"unknown in the section", "a:\n  other: 3\n", nil, "error"},
+		{"bad value", "fanout: [x]\n", nil, "error"},
+		{"no YAML", "{", nil, "error"},
+	} {
+		path := filepath.Join(t.TempDir(), "params.yaml")
+		if err := os.WriteFile(path, []byte(c.yaml), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		got := "error"
+		code, _, stderr := runTool(t, func(fanout []int, name string) error {
+			got = fmt.Sprint(fanout, " ", name)
+			return nil
+		}, append([]string{"a", "--config", path}, c.args...)...)
+		if got != c.want || (code == ExitUsage) != (c.want == "error") {
+			t.Errorf("%s: got %q, exit %d (%s), want %q", c.name, got, code, stderr, c.want)
+		}
+	}
+}
+
+func TestResult(t *testing.T) {
+	for _, asJSON := range []bool{false, true} {
+		var out bytes.Buffer
+		env := &Env{Out: &out, Err: io.Discard, JSON: asJSON}
+		err := env.Result(map[string]int{"n": 1}, func(w io.Writer) { fmt.Fprintln(w, "one") })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if isJSON := json.Valid(out.Bytes()); isJSON != asJSON {
+			t.Errorf("json %v: %q", asJSON, out.String())
+		}
+	}
+}
+
+func TestProgressOffATerminal(t *testing.T) {
+	var out bytes.Buffer
+	p := NewProgress(&out)
+	for i := range int64(1000) {
+		p.Step("fast", i, 1000)
+	}
+	p.Done()
+	if out.Len() != 0 {
+		t.Errorf("a step of no length printed %q", out.String())
+	}
+	var none *Progress
+	none.Step("x", 1, 2) // a nil Progress is silent
+	none.Done()
+}

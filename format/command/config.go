@@ -1,0 +1,95 @@
+package command
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+)
+
+// applyConfig sets the flags of c that the command line didn't, from a YAML file. Its
+// keys are flag names, at the top or under the command's name; the latter win:
+//
+//	seed: 1
+//	batches:
+//	  fanout: [10, 5]
+//
+// A top-level key may be the flag of another command, and a top-level map may be
+// anything (one params file serves a whole pipeline); a key under the command's own
+// name must be a flag of it.
+func applyConfig(c *cobra.Command, path string) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return Usage("--config: %v", err)
+	}
+	var top map[string]any
+	if err := yaml.Unmarshal(b, &top); err != nil {
+		return Usage("--config %s: %v", path, err)
+	}
+	if own, ok := top[c.Name()].(map[string]any); ok {
+		for _, key := range sortedKeys(own) {
+			if c.Flags().Lookup(key) == nil {
+				return Usage("--config %s: %s has no flag --%s", path, c.CommandPath(), key)
+			}
+			if err := setFlag(c, path, key, own[key]); err != nil {
+				return err
+			}
+		}
+	}
+	for _, key := range sortedKeys(top) {
+		if _, isMap := top[key].(map[string]any); isMap {
+			continue
+		}
+		if c.Flags().Lookup(key) != nil {
+			if err := setFlag(c, path, key, top[key]); err != nil {
+				return err
+			}
+		} else if !isFlagOfAny(c.Root(), key) {
+			return Usage("--config %s: no command has a flag --%s", path, key)
+		}
+	}
+	return nil
+}
+
+// setFlag gives a flag its value from the file, unless it has one already.
+func setFlag(c *cobra.Command, path, key string, value any) error {
+	if c.Flags().Changed(key) {
+		return nil
+	}
+	if err := c.Flags().Set(key, flagText(value)); err != nil {
+		return Usage("--config %s: --%s: %v", path, key, err)
+	}
+	return nil
+}
+
+// flagText is how a YAML value is written on a command line.
+func flagText(value any) string {
+	list, ok := value.([]any)
+	if !ok {
+		return fmt.Sprint(value)
+	}
+	parts := make([]string, len(list))
+	for i, v := range list {
+		parts[i] = fmt.Sprint(v)
+	}
+	return strings.Join(parts, ",")
+}
+
+func isFlagOfAny(c *cobra.Command, key string) bool {
+	if c.Flags().Lookup(key) != nil || c.PersistentFlags().Lookup(key) != nil {
+		return true
+	}
+	return slices.ContainsFunc(c.Commands(), func(sub *cobra.Command) bool { return isFlagOfAny(sub, key) })
+}
+
+func sortedKeys(m map[string]any) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

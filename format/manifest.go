@@ -1,0 +1,316 @@
+package format
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gowebpki/jcs"
+)
+
+// The two files that make a directory an artefact.
+const (
+	ManifestName    = "manifest.json"   // canonical JSON (RFC 8785); its SHA-256 is the artefact's id
+	ManifestSumName = "manifest.sha256" // "HEX  manifest.json\n", as sha256sum writes and checks it
+	maxManifestSize = 256 << 20
+)
+
+// Digest is a SHA-256; its text is "sha256:" and 64 hexadecimal digits.
+type Digest [32]byte
+
+// String gives the text form.
+func (d Digest) String() string { return "sha256:" + hex.EncodeToString(d[:]) }
+
+// Hex gives the 64 digits alone, as sha256sum prints them.
+func (d Digest) Hex() string { return hex.EncodeToString(d[:]) }
+
+// ParseDigest reads the text form.
+func ParseDigest(s string) (Digest, error) {
+	var d Digest
+	digits, ok := strings.CutPrefix(s, "sha256:")
+	if b, err := hex.DecodeString(digits); !ok || err != nil || copy(d[:], b) != 32 || len(b) != 32 {
+		return d, fmt.Errorf("%q is not a digest (sha256: and 64 hexadecimal digits)", s)
+	}
+	return d, nil
+}
+
+// MarshalText and UnmarshalText put digests into JSON as their text form.
+func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText is the inverse of MarshalText.
+func (d *Digest) UnmarshalText(b []byte) (err error) {
+	*d, err = ParseDigest(string(b))
+	return err
+}
+
+// Int is an integer that JSON holds as a decimal string, since numbers beyond 2^53
+// don't survive every JSON reader.
+type Int int64
+
+// MarshalJSON writes the decimal string.
+func (i Int) MarshalJSON() ([]byte, error) {
+	return []byte(`"` + strconv.FormatInt(int64(i), 10) + `"`), nil
+}
+
+// UnmarshalJSON reads the decimal string.
+func (i *Int) UnmarshalJSON(b []byte) error {
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil {
+		return err
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || strconv.FormatInt(n, 10) != s {
+		return fmt.Errorf("%q is not a 64-bit integer as a decimal string", s)
+	}
+	*i = Int(n)
+	return nil
+}
+
+// FileInfo is a manifest's word on one file of the artefact.
+type FileInfo struct {
+	Name      string `json:"name"`
+	SizeBytes Int    `json:"size_bytes"`
+	SHA256    Digest `json:"sha256"`
+}
+
+// Canonical returns the RFC 8785 form of v's JSON.
+func Canonical(v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return jcs.Transform(b)
+}
+
+// DigestOf returns the SHA-256 of the canonical JSON of v.
+func DigestOf(v any) (Digest, error) {
+	b, err := Canonical(v)
+	return sha256.Sum256(b), err
+}
+
+// DigestFile returns the size and the plain SHA-256 of a file.
+func DigestFile(path string) (FileInfo, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return FileInfo{}, err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	n, err := io.CopyBuffer(struct{ io.Writer }{sum}, struct{ io.Reader }{f}, make([]byte, 1<<20))
+	return FileInfo{Name: filepath.Base(path), SizeBytes: Int(n), SHA256: Digest(sum.Sum(nil))}, err
+}
+
+// WriteManifest writes the two manifest files of v into dir and returns the id.
+// manifest.sha256 comes last: without it the directory is no artefact.
+func WriteManifest(dir string, v any) (Digest, error) {
+	b, err := Canonical(v)
+	if err != nil {
+		return Digest{}, err
+	}
+	id := Digest(sha256.Sum256(b))
+	if err := writeSync(filepath.Join(dir, ManifestName), b); err != nil {
+		return id, err
+	}
+	return id, writeSync(filepath.Join(dir, ManifestSumName), []byte(sumLine(id)))
+}
+
+func sumLine(id Digest) string { return id.Hex() + "  " + ManifestName + "\n" }
+
+func writeSync(path string, b []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// ReadManifest reads the manifest of the artefact in dir into v (a pointer to a zero
+// struct with every known field) after it has checked the bytes against
+// manifest.sha256, and returns the id. kind is what the field "kind" must say.
+// WriteManifest of v must give the same bytes again, so a manifest with an unknown or
+// missing field, or not in canonical form, is refused.
+func ReadManifest(dir, kind string, v any) (Digest, error) {
+	id, b, err := readManifestBytes(dir)
+	if err != nil {
+		return id, err
+	}
+	return id, decodeManifest(filepath.Join(filepath.Base(dir), ManifestName), b, kind, v)
+}
+
+// decodeManifest is what ReadManifest does with the bytes of a manifest.
+func decodeManifest(place string, b []byte, kind string, v any) error {
+	var head struct {
+		Kind          string `json:"kind"`
+		FormatVersion int    `json:"format_version"`
+	}
+	if err := json.Unmarshal(b, &head); err != nil {
+		return jsonFault(place, err)
+	}
+	if head.FormatVersion != Version {
+		return faultf(ErrVersion, place, "artefact has version %d, this reader knows %d; use a newer Prelift or write the artefact again", head.FormatVersion, Version)
+	}
+	if head.Kind != kind {
+		return faultf(ErrMismatch, place, "kind is %q, want %q", head.Kind, kind)
+	}
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v); err != nil {
+		return jsonFault(place, err)
+	}
+	if again, err := Canonical(v); err != nil || !bytes.Equal(again, b) {
+		return faultf(ErrLayout, place, "a field is missing, or this is not the canonical form (RFC 8785)")
+	}
+	return nil
+}
+
+// jsonFault puts what encoding/json says of a manifest into the words of its reader.
+func jsonFault(place string, err error) error {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return faultf(ErrLayout, place, "%s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if wrong.Field == "" {
+		return faultf(ErrLayout, place, "this is a JSON %s, not an object", wrong.Value)
+	}
+	return faultf(ErrLayout, place, "field %q can't be a %s", wrong.Field, wrong.Value)
+}
+
+// ManifestKind returns the "kind" of the artefact in dir.
+func ManifestKind(dir string) (string, error) {
+	_, b, err := readManifestBytes(dir)
+	if err != nil {
+		return "", err
+	}
+	var head struct {
+		Kind string `json:"kind"`
+	}
+	if err := json.Unmarshal(b, &head); err != nil {
+		return "", jsonFault(filepath.Join(filepath.Base(dir), ManifestName), err)
+	}
+	return head.Kind, nil
+}
+
+// ReadID returns the id of the artefact in dir without reading its manifest's content.
+func ReadID(dir string) (Digest, error) {
+	id, _, err := readManifestBytes(dir)
+	return id, err
+}
+
+func readManifestBytes(dir string) (id Digest, b []byte, err error) {
+	place := filepath.Join(filepath.Base(dir), ManifestName)
+	if info, err := os.Stat(dir); err != nil {
+		return id, nil, err
+	} else if !info.IsDir() {
+		return id, nil, faultf(ErrMissing, filepath.Base(dir), "not a directory; an artefact is one")
+	}
+	b, err = readBounded(filepath.Join(dir, ManifestName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return id, nil, faultf(ErrMissing, place, "no manifest; the job that wrote this didn't finish, or this is no artefact")
+	}
+	if err != nil {
+		return id, nil, err
+	}
+	sum, err := readBounded(filepath.Join(dir, ManifestSumName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return id, nil, faultf(ErrMissing, filepath.Join(filepath.Base(dir), ManifestSumName), "no checksum of the manifest")
+	}
+	if err != nil {
+		return id, nil, err
+	}
+	id = sha256.Sum256(b)
+	if string(sum) != sumLine(id) {
+		return id, nil, faultf(ErrChecksum, place, "%d bytes of SHA-256 %s don't match %s (%d bytes)", len(b), id.Hex()[:16], ManifestSumName, len(sum))
+	}
+	return id, b, nil
+}
+
+func readBounded(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxManifestSize {
+		return nil, faultf(ErrLimit, filepath.Base(path), "%d bytes, or no regular file", info.Size())
+	}
+	return os.ReadFile(path)
+}
+
+// CheckFiles checks that every listed file of the artefact in dir is there with the
+// listed size, and returns the names in dir that the manifest doesn't list, sorted.
+// It reads no content.
+func CheckFiles(dir string, files []FileInfo) (extra []string, err error) {
+	listed := map[string]bool{ManifestName: true, ManifestSumName: true}
+	for _, f := range files {
+		if !validName(f.Name) || listed[f.Name] {
+			return nil, faultf(ErrLayout, filepath.Join(filepath.Base(dir), ManifestName), "file name %q is not allowed, or listed twice", f.Name)
+		}
+		listed[f.Name] = true
+		info, err := os.Stat(filepath.Join(dir, f.Name))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, faultf(ErrMissing, f.Name, "listed in the manifest, but not there (%d bytes expected)", f.SizeBytes)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !info.Mode().IsRegular() || info.Size() > int64(f.SizeBytes) {
+			return nil, faultf(ErrLayout, f.Name, "%d bytes, the manifest says %d, or no regular file", info.Size(), f.SizeBytes)
+		}
+		if info.Size() < int64(f.SizeBytes) {
+			return nil, faultf(ErrTruncated, f.Name, "%d bytes, the manifest says %d", info.Size(), f.SizeBytes)
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if !listed[e.Name()] {
+			extra = append(extra, e.Name())
+		}
+	}
+	slices.Sort(extra)
+	return extra, nil
+}
+
+// VerifyFiles compares every listed file's SHA-256 with the manifest's.
+func VerifyFiles(dir string, files []FileInfo) error {
+	for _, want := range files {
+		if !validName(want.Name) {
+			return faultf(ErrLayout, filepath.Join(filepath.Base(dir), ManifestName), "file name %q is not allowed", want.Name)
+		}
+		got, err := DigestFile(filepath.Join(dir, want.Name))
+		if errors.Is(err, fs.ErrNotExist) {
+			return faultf(ErrMissing, want.Name, "listed in the manifest, but not there")
+		}
+		if err != nil {
+			return err
+		}
+		if got.SHA256 != want.SHA256 {
+			return faultf(ErrChecksum, want.Name, "SHA-256 is %s, the manifest says %s", got.SHA256.Hex(), want.SHA256.Hex())
+		}
+	}
+	return nil
+}
+
+// validName accepts a plain file name of letters, digits, '.', '_' and '-' that begins
+// with none of the last three: no path, nothing hidden, nothing a shell or a terminal minds.
+func validName(name string) bool {
+	for i, c := range []byte(name) {
+		alnum := c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
+		if !alnum && (i == 0 || c != '.' && c != '_' && c != '-') {
+			return false
+		}
+	}
+	return name != "" && len(name) <= 255
+}

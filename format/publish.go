@@ -1,0 +1,360 @@
+package format
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// Suffixes of what stands beside an artefact OUT while and after it is built. OUT
+// itself appears by one rename, whole, or not at all.
+const (
+	partialSuffix = ".partial" // the directory being filled
+	stateSuffix   = ".state"   // lock, journal of finished files, stamps of the inputs
+)
+
+// ErrBusy says that another job is building the same artefact.
+var ErrBusy = errors.New("another job is building this artefact")
+
+// Job builds one artefact directory. Files go into Dir; Finish enters a file into the
+// journal, so that a rerun after a kill finds it by Done; Publish makes the whole
+// directory visible under its name in one step. A Job is not for concurrent use but
+// for Done and Finish, which may be called from several goroutines after Begin.
+type Job struct {
+	Out string // final place
+	Dir string // OUT.partial
+
+	state   string
+	lock    *os.File
+	done    map[string]FileInfo
+	journal *os.File
+}
+
+// journalEntry is one line of OUT.state/journal.
+type journalEntry struct {
+	Key  *Digest   `json:"key,omitempty"`  // first line: what the partial directory is a part of
+	File *FileInfo `json:"file,omitempty"` // a finished file
+}
+
+// Begin locks OUT and prepares OUT.partial. key is a digest of everything that shapes
+// the content: files of an interrupted job with the same key are kept (see Done), those
+// of another are removed. It refuses an OUT that exists and is no artefact.
+func Begin(out string, key Digest) (*Job, error) {
+	out, err := resolveOut(out)
+	if err != nil {
+		return nil, err
+	}
+	j := &Job{Out: out, Dir: out + partialSuffix, state: out + stateSuffix, done: map[string]FileInfo{}}
+	if err := os.MkdirAll(j.state, 0o755); err != nil {
+		return nil, err
+	}
+	if err := j.takeLock(); err != nil {
+		return nil, err
+	}
+	if err := j.openJournal(key); err != nil {
+		j.unlock()
+		return nil, err
+	}
+	return j, nil
+}
+
+// resolveOut makes out absolute, follows a symbolic link at its end, and refuses what
+// Publish could not or should not replace.
+func resolveOut(out string) (string, error) {
+	out, err := filepath.Abs(out)
+	if err != nil {
+		return "", err
+	}
+	if real, err := filepath.EvalSymlinks(out); err == nil {
+		out = real
+	}
+	entries, err := os.ReadDir(out)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return out, os.MkdirAll(filepath.Dir(out), 0o755)
+	case err != nil:
+		return "", fmt.Errorf("output %s: %w", out, err)
+	case len(entries) == 0:
+		return out, nil
+	}
+	for _, name := range []string{ManifestName, ManifestSumName} {
+		if _, err := os.Stat(filepath.Join(out, name)); err != nil {
+			return "", fmt.Errorf("output %s exists, is not empty and is no Prelift artefact; name another directory or remove it", out)
+		}
+	}
+	return out, nil
+}
+
+func (j *Job) takeLock() error {
+	lock, err := os.OpenFile(filepath.Join(j.state, "lock"), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return err
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		lock.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return fmt.Errorf("%s: %w; wait for it, or name another --out", j.Out, ErrBusy)
+		}
+		return fmt.Errorf("lock %s: %w", lock.Name(), err)
+	}
+	j.lock = lock
+	return nil
+}
+
+// unlock releases the lock; the kernel does so too when the process dies.
+func (j *Job) unlock() {
+	if j.journal != nil {
+		j.journal.Close()
+		j.journal = nil
+	}
+	if j.lock != nil {
+		j.lock.Close()
+		j.lock = nil
+	}
+}
+
+func (j *Job) journalPath() string { return filepath.Join(j.state, "journal") }
+
+func (j *Job) openJournal(key Digest) error {
+	if err := j.resume(key); err != nil {
+		// Nothing to go on from: start afresh.
+		j.done = map[string]FileInfo{}
+		if err := os.RemoveAll(j.Dir); err != nil {
+			return err
+		}
+		if err := os.Remove(j.journalPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if err := os.MkdirAll(j.Dir, 0o755); err != nil {
+		return err
+	}
+	if err := j.removeUnfinished(); err != nil {
+		return err
+	}
+	return j.startJournal(key)
+}
+
+// startJournal writes the journal anew, with the key and what was taken over, in one
+// rename (the old one may end in a torn line), and leaves it open for more.
+func (j *Job) startJournal(key Digest) error {
+	path := j.journalPath()
+	journal, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	j.journal = journal
+	entries := []journalEntry{{Key: &key}}
+	for _, name := range slices.Sorted(maps.Keys(j.done)) {
+		info := j.done[name]
+		entries = append(entries, journalEntry{File: &info})
+	}
+	if err := j.log(entries...); err != nil {
+		return err
+	}
+	return os.Rename(path+".tmp", path)
+}
+
+// resume reads the journal of an interrupted job. It fails where there is none or it
+// is of another key. A torn last line is dropped.
+func (j *Job) resume(key Digest) error {
+	f, err := os.Open(j.journalPath())
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for first := true; lines.Scan(); first = false {
+		var e journalEntry
+		if json.Unmarshal(lines.Bytes(), &e) != nil {
+			break
+		}
+		if e.Key != nil && *e.Key != key || first && e.Key == nil {
+			return errors.New("journal of another job")
+		}
+		if e.File != nil && validName(e.File.Name) {
+			j.done[e.File.Name] = *e.File
+		}
+	}
+	return lines.Err()
+}
+
+// removeUnfinished removes what is in OUT.partial but not in the journal, and drops
+// from the journal what is not there as it says.
+func (j *Job) removeUnfinished() error {
+	for name, want := range j.done {
+		got, err := DigestFile(filepath.Join(j.Dir, name))
+		if err != nil || got != want {
+			delete(j.done, name)
+		}
+	}
+	entries, err := os.ReadDir(j.Dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if _, ok := j.done[e.Name()]; !ok {
+			if err := os.RemoveAll(filepath.Join(j.Dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// log appends entries to the journal, in one write, and syncs it.
+func (j *Job) log(entries ...journalEntry) error {
+	var lines []byte
+	for _, e := range entries {
+		b, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		lines = append(append(lines, b...), '\n')
+	}
+	if _, err := j.journal.Write(lines); err != nil {
+		return err
+	}
+	return j.journal.Sync()
+}
+
+// Path returns the place of a file of the artefact while it is built.
+func (j *Job) Path(name string) string { return filepath.Join(j.Dir, name) }
+
+// Done returns the word on a file that an interrupted job with the same key finished.
+// Not to be called while another goroutine is in Finish for the same name.
+func (j *Job) Done(name string) (FileInfo, bool) {
+	info, ok := j.done[name]
+	return info, ok
+}
+
+// Finish digests a file that was written and synced, and enters it into the journal.
+func (j *Job) Finish(name string) (FileInfo, error) {
+	info, err := DigestFile(j.Path(name))
+	if err != nil {
+		return info, err
+	}
+	return info, j.log(journalEntry{File: &info})
+}
+
+// Publish writes the manifest, syncs the directory and puts it under its name in one
+// rename; an older artefact of that name is exchanged for it and then removed. check,
+// where given, opens the finished directory as a reader would; its error stops the
+// publication. The job is over, whatever is returned.
+func (j *Job) Publish(manifest any, check func(dir string) error) (Digest, error) {
+	defer j.unlock()
+	id, err := WriteManifest(j.Dir, manifest)
+	if err != nil {
+		return id, err
+	}
+	if check != nil {
+		if err := check(j.Dir); err != nil {
+			return id, fmt.Errorf("self-check of an artefact just written: %w", err)
+		}
+	}
+	if err := syncDir(j.Dir); err != nil {
+		return id, err
+	}
+	if err := replaceDir(j.Dir, j.Out); err != nil {
+		return id, err
+	}
+	if err := os.Remove(j.journalPath()); err != nil {
+		return id, err
+	}
+	return id, syncDir(filepath.Dir(j.Out))
+}
+
+// Abort ends the job and leaves OUT as it was. Finished files stay in OUT.partial for
+// a rerun with the same key; keep false removes them too.
+func (j *Job) Abort(keep bool) {
+	if !keep {
+		os.RemoveAll(j.Dir)
+		os.Remove(j.journalPath())
+	}
+	j.unlock()
+}
+
+// replaceDir renames the directory from to to. Where to exists the two are exchanged
+// atomically and the old one removed; a file system without exchange gets two renames,
+// between which to is absent.
+func replaceDir(from, to string) error {
+	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_EXCHANGE)
+	switch {
+	case err == nil:
+		return os.RemoveAll(from)
+	case errors.Is(err, unix.ENOENT):
+		return os.Rename(from, to)
+	}
+	return renameTwice(from, to)
+}
+
+// renameTwice is replaceDir for file systems without an exchange.
+func renameTwice(from, to string) error {
+	old := from + ".old"
+	if err := os.RemoveAll(old); err != nil {
+		return err
+	}
+	if err := os.Rename(to, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Rename(from, to); err != nil {
+		return errors.Join(err, os.Rename(old, to))
+	}
+	return os.RemoveAll(old)
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// LinkOrCopy puts the file src under dst without writing its bytes again where the
+// file system can: a reflink, else a hard link, else a copy. Published files are never
+// opened for writing, so a shared inode is safe. mode is auto or copy. dst must not
+// exist; after an error it doesn't.
+func LinkOrCopy(src, dst, mode string) error {
+	real, err := filepath.EvalSymlinks(src) // DVC's cache hands out links
+	if err != nil {
+		return err
+	}
+	in, err := os.Open(real)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(dst, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	if mode == "auto" {
+		if unix.IoctlFileClone(int(out.Fd()), int(in.Fd())) == nil {
+			return errors.Join(out.Sync(), out.Close())
+		}
+		out.Close()
+		if err := os.Remove(dst); err != nil {
+			return err
+		}
+		if os.Link(real, dst) == nil {
+			return nil
+		}
+		if out, err = os.OpenFile(dst, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644); err != nil {
+			return err
+		}
+	}
+	_, err = out.ReadFrom(in)
+	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
+		os.Remove(dst)
+	}
+	return err
+}

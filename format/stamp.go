@@ -1,0 +1,167 @@
+package format
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// Stamp is what a finished job remembers of one input, beside the artefact and never
+// in it: enough to say "unchanged" without reading the input again.
+type Stamp struct {
+	Path      string `json:"path"` // absolute
+	SizeBytes Int    `json:"size_bytes"`
+	Inode     Int    `json:"inode"`
+	MTime     Int    `json:"mtime_ns"`
+	CTime     Int    `json:"ctime_ns"`
+	SHA256    Digest `json:"sha256"`
+}
+
+// stampFile is OUT.state/stamps.json.
+type stampFile struct {
+	Key    Digest  `json:"key"`    // digest of the parameters
+	ID     Digest  `json:"id"`     // of the artefact that came of it
+	Inputs []Stamp `json:"inputs"` // in the order given
+}
+
+// StampInputs digests the inputs of a job.
+func StampInputs(paths []string) ([]Stamp, error) {
+	stamps := make([]Stamp, len(paths))
+	for i, path := range paths {
+		before, err := statStamp(path)
+		if err != nil {
+			return nil, err
+		}
+		info, err := DigestFile(path)
+		if err != nil {
+			return nil, err
+		}
+		before.SHA256 = info.SHA256
+		stamps[i] = before
+	}
+	return stamps, nil
+}
+
+// statStamp fills all of a stamp but the digest.
+func statStamp(path string) (Stamp, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return Stamp{}, err
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(abs, &st); err != nil {
+		return Stamp{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return Stamp{Path: abs, SizeBytes: Int(st.Size), Inode: Int(st.Ino), MTime: Int(st.Mtim.Nano()), CTime: Int(st.Ctim.Nano())}, nil
+}
+
+// SaveStamps remembers that the artefact out of that id came of these inputs under key.
+func SaveStamps(out string, key, id Digest, inputs []Stamp) error {
+	out, err := resolveOut(out)
+	if err != nil {
+		return err
+	}
+	b, err := json.MarshalIndent(stampFile{Key: key, ID: id, Inputs: inputs}, "", " ")
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(out+stateSuffix, "stamps.json")
+	if err := writeSync(path+".tmp", append(b, '\n')); err != nil {
+		return err
+	}
+	return os.Rename(path+".tmp", path)
+}
+
+// UpToDate reports whether the artefact out is there and came of these inputs under
+// key, and its id. Inputs whose path, size, inode, mtime and ctime are as remembered
+// are not read; others are digested and must have the remembered content. The files of
+// the artefact must be there in their listed sizes (files reads them off the manifest).
+func UpToDate(out string, key Digest, inputs []string, files func(dir string) ([]FileInfo, error)) (id Digest, ok bool, err error) {
+	out, err = resolveOut(out)
+	if err != nil {
+		return id, false, err
+	}
+	b, err := os.ReadFile(filepath.Join(out+stateSuffix, "stamps.json"))
+	if err != nil {
+		return id, false, nil
+	}
+	var saved stampFile
+	if json.Unmarshal(b, &saved) != nil || saved.Key != key || len(saved.Inputs) != len(inputs) {
+		return id, false, nil
+	}
+	list, err := files(out)
+	if err != nil {
+		return id, false, nil // absent or damaged: build again
+	}
+	if _, err := CheckFiles(out, list); err != nil {
+		return id, false, nil
+	}
+	if id, err = ReadID(out); err != nil || id != saved.ID {
+		return id, false, nil
+	}
+	same, changed, err := sameInputs(saved.Inputs, inputs)
+	if err != nil || !same {
+		return id, false, err
+	}
+	if changed {
+		err = SaveStamps(out, key, id, saved.Inputs) // so that the next time needs no digest
+	}
+	return id, true, err
+}
+
+// sameInputs reports whether the inputs have the remembered content. It updates the
+// stamps of those that were only touched or moved, and reports that as changed.
+func sameInputs(saved []Stamp, paths []string) (same, changed bool, err error) {
+	for i, path := range paths {
+		now, err := statStamp(path)
+		if err != nil {
+			return false, false, err
+		}
+		if now.SizeBytes != saved[i].SizeBytes {
+			return false, false, nil
+		}
+		now.SHA256 = saved[i].SHA256
+		if now == saved[i] {
+			continue
+		}
+		info, err := DigestFile(path)
+		if err != nil {
+			return false, false, err
+		}
+		if info.SHA256 != saved[i].SHA256 {
+			return false, false, nil
+		}
+		saved[i], changed = now, true
+	}
+	return true, changed, nil
+}
+
+// RemoveStamps forgets the inputs of out; used when a build starts.
+func RemoveStamps(out string) error {
+	out, err := resolveOut(out)
+	if err != nil {
+		return err
+	}
+	err = os.Remove(filepath.Join(out+stateSuffix, "stamps.json"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// JobKey digests everything that shapes an artefact: the parameters' key and the content
+// of the inputs, but not where they lie. It is the key for Begin.
+func JobKey(key Digest, inputs []Stamp) (Digest, error) {
+	digests := make([]Digest, len(inputs))
+	for i, s := range inputs {
+		digests[i] = s.SHA256
+	}
+	return DigestOf(struct {
+		Key    Digest   `json:"key"`
+		Inputs []Digest `json:"inputs"`
+	}{key, digests})
+}

@@ -1,0 +1,165 @@
+package format
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func filesOf(dir string) ([]FileInfo, error) {
+	var m vectorManifest
+	_, err := ReadManifest(dir, "vector", &m)
+	return m.Files, err
+}
+
+func TestUpToDate(t *testing.T) {
+	write := func(t *testing.T, path, content string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	key := digest(1)
+	for name, c := range map[string]struct {
+		// change alters inputs or artefact and returns the key and the inputs of the rerun.
+		change func(t *testing.T, out, in1, in2 string) (Digest, []string)
+		want   bool
+	}{
+		"nothing": {func(t *testing.T, out, in1, in2 string) (Digest, []string) { return key, []string{in1, in2} }, true},
+		"touch": {func(t *testing.T, out, in1, in2 string) (Digest, []string) {
+			if err := os.Chtimes(in1, time.Now(), time.Now().Add(time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+			return key, []string{in1, in2}
+		}, true},
+		"mode": {func(t *testing.T, out, in1, in2 string) (Digest, []string) {
+			if err := os.Chmod(in1, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return key, []string{in1, in2}
+		}, true},
+		"moved": {func(t *testing.T, out, in1, in2 string) (Digest, []string) {
+			if err := os.Rename(in1, in1+".moved"); err != nil {
+				t.Fatal(err)
+			}
+			return key, []string{in1 + ".moved", in2}
+		}, true},
+		"written again": {func(t *testing.T, out, in1, in2 string) (Digest, []string) {
+			write(t, in1+".new", "first")
+			if err := os.Rename(in1+".new", in1); err != nil {
+				t.Fatal(err)
+			}
+			return key, []string{in1, in2}
+		}, true},
+		"content of the same size, mtime kept": {func(t *testing.T, out, in1, in2 string) (Digest, []string) {
+			info, err := os.Stat(in1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(20 * time.Millisecond) // ctime has the clock's grain
+			write(t, in1, "f1rst")
+			if err := os.Chtimes(in1, info.ModTime(), info.ModTime()); err != nil {
+				t.Fatal(err)
+			}
+			return key, []string{in1, in2}
+		}, false},
+		"content longer": {func(t *testing.T, out, in1, in2 string) (Digest, []string) {
+			write(t, in2, "second and more")
+			return key, []string{in1, in2}
+		}, false},
+		"order":       {func(t *testing.T, out, in1, in2 string) (Digest, []string) { return key, []string{in2, in1} }, false},
+		"fewer":       {func(t *testing.T, out, in1, in2 string) (Digest, []string) { return key, []string{in1} }, false},
+		"another key": {func(t *testing.T, out, in1, in2 string) (Digest, []string) { return digest(2), []string{in1, in2} }, false},
+		"stamps removed": {func(t *testing.T, out, in1, in2 string) (Digest, []string) {
+			if err := errors.Join(RemoveStamps(out), RemoveStamps(out)); err != nil {
+				t.Fatal(err)
+			}
+			return key, []string{in1, in2}
+		}, false},
+		"stamps damaged": {func(t *testing.T, out, in1, in2 string) (Digest, []string) {
+			write(t, filepath.Join(out+stateSuffix, "stamps.json"), "{")
+			return key, []string{in1, in2}
+		}, false},
+		"file of the artefact gone": {func(t *testing.T, out, in1, in2 string) (Digest, []string) {
+			if err := os.Remove(filepath.Join(out, "a.bin")); err != nil {
+				t.Fatal(err)
+			}
+			return key, []string{in1, in2}
+		}, false},
+		"artefact removed, as dvc repro does": {func(t *testing.T, out, in1, in2 string) (Digest, []string) {
+			if err := os.RemoveAll(out); err != nil {
+				t.Fatal(err)
+			}
+			return key, []string{in1, in2}
+		}, false},
+		"another artefact in its place": {func(t *testing.T, out, in1, in2 string) (Digest, []string) {
+			publish(t, out, "two")
+			return key, []string{in1, in2}
+		}, false},
+		"artefact taken from a cache": {func(t *testing.T, out, in1, in2 string) (Digest, []string) {
+			if err := os.Rename(out, out+".cached"); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(out+".cached", out); err != nil {
+				t.Fatal(err)
+			}
+			return key, []string{in1, in2}
+		}, false}, // the state is beside the link's target
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			out, in1, in2 := filepath.Join(dir, "out"), filepath.Join(dir, "in1"), filepath.Join(dir, "in2")
+			write(t, in1, "first")
+			write(t, in2, "second")
+			stamps, err := StampInputs([]string{in1, in2})
+			if err != nil {
+				t.Fatal(err)
+			}
+			id := publish(t, out, "one")
+			if err := SaveStamps(out, key, id, stamps); err != nil {
+				t.Fatal(err)
+			}
+			k, inputs := c.change(t, out, in1, in2)
+			got, ok, err := UpToDate(out, k, inputs, filesOf)
+			if err != nil || ok != c.want || ok && got != id {
+				t.Errorf("got %v, %t, %v, want %v, %t", got, ok, err, id, c.want)
+			}
+		})
+	}
+}
+
+func TestUpToDateFailures(t *testing.T) {
+	dir := t.TempDir()
+	in, out := filepath.Join(dir, "in"), filepath.Join(dir, "out")
+	if _, err := StampInputs([]string{in}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("stamps of an absent input: %v", err)
+	}
+	if err := os.WriteFile(in, []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok, err := UpToDate(out, digest(1), []string{in}, filesOf); ok || err != nil {
+		t.Errorf("no artefact: %t, %v", ok, err)
+	}
+	stamps, err := StampInputs([]string{in})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := publish(t, out, "one")
+	if err := SaveStamps(out, digest(1), id, stamps); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(in); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok, err := UpToDate(out, digest(1), []string{in}, filesOf); ok || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("input removed: %t, %v", ok, err)
+	}
+	if err := os.Mkdir(in, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := StampInputs([]string{in}); err == nil {
+		t.Error("a directory has a stamp")
+	}
+}

@@ -1,0 +1,366 @@
+package format
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math/bits"
+	"os"
+	"path/filepath"
+)
+
+// SectionSpec is one array to be written.
+type SectionSpec struct {
+	Kind  Kind
+	Layer uint16 // AnyLayer where it serves every layer, or none
+	Coef  Coef
+	DType DType
+	Shape []uint64
+	// Data holds the elements, little-endian; Bytes views a slice so. Where it is nil,
+	// Write must write exactly the section's bytes to w (for arrays that are streamed).
+	Data  []byte
+	Write func(w io.Writer) error
+}
+
+// sizeBytes returns the plain size, or an error where the shape overflows.
+func (s *SectionSpec) sizeBytes() (uint64, error) {
+	if len(s.Shape) < 1 || len(s.Shape) > 3 {
+		return 0, fmt.Errorf("format: %s has %d dimensions", s.Kind, len(s.Shape))
+	}
+	size := s.DType.SizeBytes()
+	for _, n := range s.Shape {
+		hi, lo := bits.Mul64(size, n)
+		if hi != 0 || lo > 1<<62 {
+			return 0, fmt.Errorf("format: %s of shape %v is too large", s.Kind, s.Shape)
+		}
+		size = lo
+	}
+	return size, nil
+}
+
+// Int32Section, Int64Section, Uint64Section, Uint8Section and Float32Section describe
+// a one-dimensional section that holds v; v must stay unchanged until it is written.
+func Int32Section(kind Kind, layer uint16, v []int32) SectionSpec {
+	return SectionSpec{Kind: kind, Layer: layer, DType: I32, Shape: []uint64{uint64(len(v))}, Data: dataOf(v)}
+}
+
+// Int64Section is Int32Section for i64.
+func Int64Section(kind Kind, layer uint16, v []int64) SectionSpec {
+	return SectionSpec{Kind: kind, Layer: layer, DType: I64, Shape: []uint64{uint64(len(v))}, Data: dataOf(v)}
+}
+
+// Uint64Section is Int32Section for u64.
+func Uint64Section(kind Kind, layer uint16, v []uint64) SectionSpec {
+	return SectionSpec{Kind: kind, Layer: layer, DType: U64, Shape: []uint64{uint64(len(v))}, Data: dataOf(v)}
+}
+
+// Uint8Section is Int32Section for u8.
+func Uint8Section(kind Kind, layer uint16, v []uint8) SectionSpec {
+	return SectionSpec{Kind: kind, Layer: layer, DType: U8, Shape: []uint64{uint64(len(v))}, Data: dataOf(v)}
+}
+
+// Float32Section is Int32Section for f32, with a coefficient kind for coef sections.
+func Float32Section(kind Kind, layer uint16, coef Coef, v []float32) SectionSpec {
+	return SectionSpec{Kind: kind, Layer: layer, Coef: coef, DType: F32, Shape: []uint64{uint64(len(v))}, Data: dataOf(v)}
+}
+
+// dataOf is Bytes, but never nil: nil means "streamed" in a SectionSpec.
+func dataOf[T element](v []T) []byte {
+	if b := Bytes(v); b != nil {
+		return b
+	}
+	return []byte{}
+}
+
+// RecordSizeBytes returns the size that a record of these sections has in a file,
+// without the padding to RecordAlign before the next one.
+func RecordSizeBytes(h *RecordHeader, specs []SectionSpec) (int64, error) {
+	end := headSizeBytes(h, len(specs))
+	for i := range specs {
+		n, err := specs[i].sizeBytes()
+		if err != nil {
+			return 0, err
+		}
+		end = alignUp(end, SectionAlign) + n
+		if end > 1<<62 {
+			return 0, fmt.Errorf("format: a record of %d bytes is too large", end)
+		}
+	}
+	return int64(end), nil
+}
+
+func headSizeBytes(h *RecordHeader, numSections int) uint64 {
+	return uint64(RecordHeaderSize + 8*len(h.HopNodes) + 8*len(h.LayerEdges) + SectionEntrySize*numSections)
+}
+
+// FileSizeBytes returns the size of a file that holds records of the given sizes.
+func FileSizeBytes(recordSizes []int64) int64 {
+	end := uint64(HeaderSize + TableEntrySize*len(recordSizes))
+	for _, n := range recordSizes {
+		end = alignUp(end, RecordAlign) + uint64(n)
+	}
+	return int64(end)
+}
+
+// Writer writes one file. After an error it is dead: every later call returns that
+// error. Close writes header and table, syncs, opens the file again and verifies it.
+type Writer struct {
+	path    string
+	file    sink
+	buf     *bufio.Writer
+	header  Header
+	records []TableEntry
+	offset  uint64 // where the next byte goes
+	err     error
+}
+
+// sink is what a Writer needs of an *os.File.
+type sink interface {
+	io.Writer
+	io.WriterAt
+	Sync() error
+	Close() error
+}
+
+// Create starts a new file at path for exactly numRecords records. The file must not
+// exist. Its kind, ids and shard number come from h.
+func Create(path string, h Header, numRecords int) (*Writer, error) {
+	if numRecords < 1 || numRecords > MaxRecords {
+		return nil, fmt.Errorf("format: %s: %d records, allowed are 1 to %d", filepath.Base(path), numRecords, MaxRecords)
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	return newWriter(path, file, h, numRecords), nil
+}
+
+// newWriter starts a file in sink, where path is its name in messages and what an error removes.
+func newWriter(path string, file sink, h Header, numRecords int) *Writer {
+	w := &Writer{path: path, file: file, buf: bufio.NewWriterSize(file, 1<<20), header: h, records: make([]TableEntry, 0, numRecords)}
+	w.pad(uint64(HeaderSize + TableEntrySize*numRecords))
+	return w
+}
+
+// Add writes the next record. Its sections are stored in the order of specs.
+func (w *Writer) Add(h *RecordHeader, specs []SectionSpec) error {
+	if w.err != nil {
+		return w.err
+	}
+	if len(w.records) == cap(w.records) {
+		return w.fail(fmt.Errorf("format: %s: more than %d records", filepath.Base(w.path), cap(w.records)))
+	}
+	if len(h.HopNodes) > MaxHops || h.NumLayers > MaxLayers || len(h.LayerEdges) != h.NumLayers*len(h.HopNodes) || len(specs) > MaxSections {
+		return w.fail(fmt.Errorf("format: %s: record of %d layers, %d hops, %d edge counts, %d sections", filepath.Base(w.path), h.NumLayers, len(h.HopNodes), len(h.LayerEdges), len(specs)))
+	}
+	w.pad(alignUp(w.offset, RecordAlign))
+	start := w.offset
+	headSize := headSizeBytes(h, len(specs))
+	w.pad(start + headSize)
+	entries := make([]byte, 0, len(specs)*SectionEntrySize)
+	for i := range specs {
+		s := &specs[i]
+		size, err := s.sizeBytes()
+		if err != nil {
+			return w.fail(err)
+		}
+		w.pad(start + alignUp(w.offset-start, SectionAlign))
+		offset := w.offset - start
+		crc, err := w.section(s, size)
+		if err != nil {
+			return w.fail(err)
+		}
+		entries = appendEntry(entries, s, offset, size, crc)
+	}
+	head := append(encodeRecordHeader(h, len(specs)), entries...)
+	if err := w.patch(head, start); err != nil {
+		return w.fail(err)
+	}
+	w.records = append(w.records, TableEntry{Offset: start, SizeBytes: w.offset - start, Number: h.Number, Variant: h.Variant, HeadCRC: crc32.ChecksumIEEE(head)})
+	return w.err
+}
+
+// section writes one section's bytes and returns their CRC.
+func (w *Writer) section(s *SectionSpec, size uint64) (uint32, error) {
+	sum := &crcWriter{w: w.buf}
+	var err error
+	if s.Data != nil || s.Write == nil {
+		_, err = sum.Write(s.Data)
+	} else {
+		err = s.Write(sum)
+	}
+	if err != nil {
+		return 0, err
+	}
+	if sum.n != size {
+		return 0, fmt.Errorf("format: %s: %s of shape %v needs %d bytes, got %d", filepath.Base(w.path), s.Kind, s.Shape, size, sum.n)
+	}
+	w.offset += size
+	return sum.crc, nil
+}
+
+// crcWriter passes bytes on and keeps their CRC-32 and number.
+type crcWriter struct {
+	w   io.Writer
+	n   uint64
+	crc uint32
+}
+
+func (c *crcWriter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.crc = crc32.Update(c.crc, crc32.IEEETable, b[:n])
+	c.n += uint64(n)
+	return n, err
+}
+
+// pad writes zeros up to offset end.
+func (w *Writer) pad(end uint64) {
+	var zeros [RecordAlign]byte
+	for w.err == nil && w.offset < end {
+		n, err := w.buf.Write(zeros[:min(end-w.offset, RecordAlign)])
+		w.offset += uint64(n)
+		if err != nil {
+			w.fail(err)
+		}
+	}
+}
+
+// patch writes b over zeros that were written before.
+func (w *Writer) patch(b []byte, offset uint64) error {
+	if err := w.buf.Flush(); err != nil {
+		return err
+	}
+	_, err := w.file.WriteAt(b, int64(offset))
+	return err
+}
+
+// fail kills the writer and removes the unfinished file.
+func (w *Writer) fail(err error) error {
+	if w.err == nil {
+		w.err = err
+		w.file.Close()
+		os.Remove(w.path)
+	}
+	return w.err
+}
+
+// Abort drops the unfinished file. It does nothing after Close or an error.
+func (w *Writer) Abort() {
+	w.fail(fmt.Errorf("format: %s: writer aborted", filepath.Base(w.path)))
+}
+
+// Close finishes the file: header and table, fsync, and a full Verify of what is on
+// disk. The file is removed where any of that fails.
+func (w *Writer) Close() error {
+	if err := w.finish(); err != nil {
+		return err
+	}
+	if err := verifyFile(w.path); err != nil {
+		return w.fail(fmt.Errorf("self-check of a file just written: %w", err))
+	}
+	w.err = fmt.Errorf("format: %s: writer is closed", filepath.Base(w.path))
+	return nil
+}
+
+// finish is Close without the self-check.
+func (w *Writer) finish() error {
+	if w.err != nil {
+		return w.err
+	}
+	if len(w.records) != cap(w.records) {
+		return w.fail(fmt.Errorf("format: %s: %d of %d records written", filepath.Base(w.path), len(w.records), cap(w.records)))
+	}
+	if err := w.patch(encodeFileHead(&w.header, w.records, w.offset), 0); err != nil {
+		return w.fail(err)
+	}
+	if err := w.file.Sync(); err != nil {
+		return w.fail(err)
+	}
+	if err := w.file.Close(); err != nil {
+		return w.fail(err)
+	}
+	return nil
+}
+
+func verifyFile(path string) error {
+	f, err := Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Verify()
+}
+
+func encodeFileHead(h *Header, records []TableEntry, size uint64) []byte {
+	le := binary.LittleEndian
+	b := make([]byte, HeaderSize+TableEntrySize*len(records))
+	for i, e := range records {
+		t := b[HeaderSize+i*TableEntrySize:]
+		le.PutUint64(t, e.Offset)
+		le.PutUint64(t[8:], e.SizeBytes)
+		le.PutUint32(t[16:], e.Number)
+		le.PutUint32(t[20:], e.Variant)
+		le.PutUint32(t[24:], e.HeadCRC)
+	}
+	copy(b, Magic[:])
+	le.PutUint16(b[8:], Version)
+	le.PutUint16(b[10:], uint16(h.Kind))
+	le.PutUint32(b[12:], ByteOrderMark)
+	le.PutUint64(b[16:], h.Required)
+	le.PutUint64(b[24:], h.Optional)
+	copy(b[32:], h.SnapshotID[:])
+	copy(b[64:], h.SetKey[:])
+	le.PutUint64(b[96:], size)
+	le.PutUint32(b[104:], h.Shard)
+	le.PutUint32(b[108:], uint32(len(records)))
+	le.PutUint32(b[112:], crc32.ChecksumIEEE(b[HeaderSize:]))
+	le.PutUint32(b[124:], crc32.ChecksumIEEE(b[:124]))
+	return b
+}
+
+func encodeRecordHeader(h *RecordHeader, numSections int) []byte {
+	le := binary.LittleEndian
+	b := make([]byte, RecordHeaderSize, headSizeBytes(h, numSections))
+	le.PutUint32(b, RecordMark)
+	le.PutUint16(b[4:], uint16(h.Task))
+	b[6], b[7] = byte(h.Split), byte(h.Space)
+	le.PutUint32(b[8:], h.Number)
+	le.PutUint32(b[12:], h.Variant)
+	le.PutUint16(b[16:], uint16(h.NumLayers))
+	le.PutUint16(b[18:], uint16(len(h.HopNodes)))
+	le.PutUint32(b[20:], uint32(numSections))
+	le.PutUint64(b[24:], h.DstStart)
+	le.PutUint64(b[32:], h.DstEnd)
+	le.PutUint64(b[40:], h.NumSeeds)
+	le.PutUint32(b[48:], h.SplitColumn)
+	for _, n := range h.HopNodes {
+		b = le.AppendUint64(b, n)
+	}
+	for _, n := range h.LayerEdges {
+		b = le.AppendUint64(b, n)
+	}
+	return b
+}
+
+func appendEntry(b []byte, s *SectionSpec, offset, size uint64, crc uint32) []byte {
+	le := binary.LittleEndian
+	b = le.AppendUint16(b, uint16(s.Kind))
+	b = le.AppendUint16(b, s.Layer)
+	b = le.AppendUint16(b, uint16(s.Coef))
+	b = append(b, byte(s.DType), byte(CodecRaw))
+	for d := range 3 {
+		n := uint64(0)
+		if d < len(s.Shape) {
+			n = s.Shape[d]
+		}
+		b = le.AppendUint64(b, n)
+	}
+	b = le.AppendUint64(b, offset)
+	b = le.AppendUint64(b, size)
+	b = le.AppendUint64(b, size)
+	b = le.AppendUint32(b, crc)
+	b = le.AppendUint32(b, uint32(len(s.Shape)))
+	return append(b, make([]byte, 32)...) // nonce, tag, reserved
+}
