@@ -1,0 +1,76 @@
+package ingest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// BenchmarkEdges reads a file of random edges, warm in the page cache, from parsing to numbered nodes.
+func BenchmarkEdges(b *testing.B) {
+	const lines, nodes = 4_000_000, 500_000
+	for _, kind := range []string{"int", "int-weight", "sparse-int", "hex", "quoted-hex"} {
+		for _, ext := range []string{".csv", ".csv.gz"} {
+			if ext != ".csv" && kind != "int" && kind != "hex" {
+				continue
+			}
+			var path string
+			var size int64
+			for _, threads := range []int{1, 2} {
+				b.Run(fmt.Sprintf("%s%s/threads=%d", kind, ext, threads), func(b *testing.B) {
+					if path == "" {
+						rng := rand.New(rand.NewPCG(1, 2))
+						var text []byte
+						id := func() {
+							k := rng.IntN(nodes)
+							switch kind {
+							case "int", "int-weight":
+								text = strconv.AppendInt(text, int64(k), 10)
+							case "sparse-int":
+								text = strconv.AppendInt(text, int64(k)*7919*7919, 10)
+							case "hex":
+								text = fmt.Appendf(text, "%016x", uint64(k)*0x9e3779b97f4a7c15)
+							case "quoted-hex":
+								text = fmt.Appendf(text, `"%016x"`, uint64(k)*0x9e3779b97f4a7c15)
+							}
+						}
+						text = append(text, "src,dst"...)
+						if kind == "int-weight" {
+							text = append(text, ",weight"...)
+						}
+						text = append(text, '\n')
+						for range lines {
+							id()
+							text = append(text, ',')
+							id()
+							if kind == "int-weight" {
+								text = append(text, ",0.25"...)
+							}
+							text = append(text, '\n')
+						}
+						size = int64(len(text))
+						if ext != ".csv" {
+							text = gzipped(text)
+						}
+						path = filepath.Join(os.TempDir(), "ingest-bench"+kind+ext)
+						if err := os.WriteFile(path, text, 0o666); err != nil {
+							b.Fatal(err)
+						}
+						b.ResetTimer()
+					}
+					b.SetBytes(size)
+					for b.Loop() {
+						if _, _, err := Read(b.Context(), Options{Edges: []string{path}, Threads: threads}); err != nil {
+							b.Fatal(err)
+						}
+					}
+					b.ReportMetric(lines*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mlines/s")
+				})
+			}
+			os.Remove(path)
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package ingest
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/prelift/prelift/snapshot"
+)
+
+// The text formats, and auto.
+const (
+	FormatAuto = "auto"
+	FormatCSV  = "csv"
+	FormatTSV  = "tsv"
+	FormatSNAP = "snap"
+)
+
+// The ways to say whether a file has a header.
+const (
+	HeaderAuto = "auto"
+	HeaderYes  = "yes"
+	HeaderNo   = "no"
+)
+
+// How ids are understood.
+const (
+	IDAuto    = "auto"    // opaque bytes, ordered as integers when all are canonical integers
+	IDString  = "string"  // opaque bytes, always in bytewise order
+	IDInteger = "integer" // every id must be an integer, each number spelled one way
+)
+
+// How features are normalised.
+const (
+	NormNone     = "none"
+	NormRow      = "row"      // each row divided by its sum; rows that sum to 0 stay
+	NormStandard = "standard" // each column to mean 0 and standard deviation 1; constant columns become 0
+)
+
+// What happens to nodes without a feature row.
+const (
+	MissingError = "error"
+	MissingZero  = "zero"
+)
+
+// TaskAuto picks multiclass for one label column and multilabel for several.
+const TaskAuto snapshot.Task = "auto"
+
+// WeightNone as WeightCol switches weights off.
+const WeightNone = "none"
+
+// DefaultMaxFeatureBytes bounds the dense feature matrix unless Options says otherwise.
+const DefaultMaxFeatureBytes = 16 << 30
+
+// Options says what to read and how. The zero value of every field but Edges is usable.
+type Options struct {
+	Edges    []string // edge files, read as one input
+	Nodes    string   // node table, "" = none
+	Features string   // feature matrix or table, "" = none
+	Labels   string   // label table, "" = none
+	Splits   string   // split table, or lists as train=F,valid=F,test=F; "" = none
+
+	Format      string // edge files: auto, csv, tsv, snap; other tables go by name and content
+	Delimiter   string // of csv files, one byte; "" = comma; "\t" or "tab" = tsv
+	Header      string // edge files: auto, yes, no
+	TableHeader string // nodes, features, labels, splits: auto, yes, no
+
+	SrcCol    string // edge column, name or number from 1; "" = by name, else 1
+	DstCol    string // edge column; "" = by name, else 2
+	WeightCol string // edge column; "" = the column named weight if there is one; none = unweighted
+	IDCol     string // id column of Nodes, and of the other tables that have a column of this name
+	LabelCol  string // label column or columns (comma-separated) of Labels, or of Nodes without Labels
+
+	IDType        string        // auto, string, integer
+	Task          snapshot.Task // auto, multiclass, multilabel, binary, regression
+	FeatureMember string        // member of a .npz; "" = x
+	NumFeatures   int           // columns of a sparse feature table; 0 = its largest feature + 1
+	FeatureNorm   string        // none, row, standard
+	// MissingFeatures says what happens to nodes without a feature row: error or zero.
+	MissingFeatures   string
+	MaxFeatureBytes   int64 // most bytes of the dense float32 matrix; 0 = DefaultMaxFeatureBytes
+	AllowSplitOverlap bool  // a node in two parts of one split is a warning
+
+	Threads int // 0 = GOMAXPROCS; changes nothing in the result
+	// Progress, if not nil, is called now and then from one goroutine at a time with bytes of input read so far.
+	Progress func(phase string, done, total int64)
+
+	noFast    bool // tests: parse every line on the careful path
+	blockSize int  // tests: bytes of text per block; 0 = blockSize
+}
+
+// withDefaults fills in defaults and checks every choice. Its errors are about the options, not about a file.
+func (o Options) withDefaults() (Options, error) {
+	pick := func(flag string, v *string, choices ...string) error {
+		if *v == "" {
+			*v = choices[0]
+		}
+		for _, c := range choices {
+			if *v == c {
+				return nil
+			}
+		}
+		return &Error{Err: ErrOption, Msg: fmt.Sprintf("%s is %q, not one of %s", flag, *v, strings.Join(choices, ", "))}
+	}
+	task := string(o.Task)
+	for _, err := range []error{
+		pick("format", &o.Format, FormatAuto, FormatCSV, FormatTSV, FormatSNAP),
+		pick("header", &o.Header, HeaderAuto, HeaderYes, HeaderNo),
+		pick("table header", &o.TableHeader, HeaderAuto, HeaderYes, HeaderNo),
+		pick("id type", &o.IDType, IDAuto, IDString, IDInteger),
+		pick("feature norm", &o.FeatureNorm, NormNone, NormRow, NormStandard),
+		pick("missing features", &o.MissingFeatures, MissingError, MissingZero),
+		pick("task", &task, string(TaskAuto), string(snapshot.TaskMulticlass), string(snapshot.TaskMultilabel),
+			string(snapshot.TaskBinary), string(snapshot.TaskRegression)),
+	} {
+		if err != nil {
+			return o, err
+		}
+	}
+	o.Task = snapshot.Task(task)
+	switch {
+	case strings.EqualFold(o.Delimiter, "tab"), o.Delimiter == `\t`:
+		o.Delimiter = "\t"
+	case len(o.Delimiter) > 1:
+		return o, &Error{Err: ErrOption, Msg: fmt.Sprintf("delimiter %q is longer than one byte", o.Delimiter)}
+	case o.Delimiter != "" && strings.ContainsAny(o.Delimiter, "\"\r\n "):
+		return o, &Error{Err: ErrOption, Msg: fmt.Sprintf("delimiter %q can't separate fields", o.Delimiter), Hint: "for fields separated by blanks use the snap format"}
+	}
+	if len(o.Edges) == 0 {
+		return o, &Error{Err: ErrOption, Msg: "no edge file given"}
+	}
+	if o.FeatureMember == "" {
+		o.FeatureMember = "x"
+	}
+	if o.MaxFeatureBytes <= 0 {
+		o.MaxFeatureBytes = DefaultMaxFeatureBytes
+	}
+	if o.Threads <= 0 {
+		o.Threads = runtime.GOMAXPROCS(0)
+	}
+	if o.blockSize <= 0 {
+		o.blockSize = blockSize
+	}
+	return o, nil
+}
+
+// Report says what was read and what was noticed on the way.
+type Report struct {
+	Files []*FileReport // in the order they were read
+
+	NumNodes      int64
+	NumEdgeRows   int64 // rows of the edge files, before duplicates are merged
+	NumFeatures   int
+	NumClasses    int   // classes, or label columns
+	Unlabelled    int64 // nodes without a label, if there are labels
+	LabelRepeats  int64 // label lines that repeat an earlier line
+	SplitRepeats  int64 // split entries that repeat an earlier entry
+	SplitOverlaps int64 // (node, split) pairs in more than one part; only with AllowSplitOverlap
+	// SplitUnlabelled counts the (node, split) entries left out because the node has no label.
+	SplitUnlabelled int64
+	MissingFeatures int64    // nodes without a feature row, filled with zeros
+	FeatureRepeats  int64    // sparse feature entries that repeat an earlier entry
+	Notices         []string // about the input as a whole
+	Warnings        []string // about the input as a whole
+}
+
+// FileReport says what was found in one file.
+type FileReport struct {
+	Name         string // base name
+	Role         string // nodes, edges, features, labels, splits
+	Format       string // csv, tsv, snap, npy, npz
+	Header       bool
+	Lines        int64 // physical lines
+	Rows         int64 // data rows
+	BlankLines   int64 // skipped
+	CommentLines int64 // skipped
+	Notices      []string
+	Warnings     []string
+}
+
+func (f *FileReport) noticef(format string, args ...any) {
+	f.Notices = append(f.Notices, fmt.Sprintf(format, args...))
+}
+
+func (f *FileReport) warnf(format string, args ...any) {
+	f.Warnings = append(f.Warnings, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,328 @@
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/prelift/prelift/snapshot"
+)
+
+// reader is one Read under way. External ids have numbers in order of first sight until the end, when numbers
+// becomes sorted order.
+type reader struct {
+	opt    Options
+	report *Report
+	dict   *dict
+	closer string // what closed dict, for messages: "is not an id in nodes.csv"
+
+	weightFile string // first edge file with rows
+	weighted   bool
+
+	matrix   *matrix      // features from .npy or .npz
+	features featureTable // features from text
+	labels   *labelTable
+	splits   *splitTable
+
+	doneBytes, totalBytes int64 // of the phase
+}
+
+// Read reads the files that opt names. Faults of the input come as *Error, the first by order of files (nodes,
+// edges, features, labels, splits) and line; ctx's error when it is cancelled. The report is never nil and covers
+// what was read. Memory is about 8 bytes an edge (12 with weights), that of the tables, and about the ids' bytes
+// plus 40 for each node.
+func Read(ctx context.Context, opt Options) (*snapshot.Tables, *Report, error) {
+	r := &reader{report: &Report{}}
+	var err error
+	if r.opt, err = opt.withDefaults(); err != nil {
+		return nil, r.report, err
+	}
+	r.dict = newDict(r.opt.IDType == IDString)
+	tables, err := r.run(ctx)
+	if r.matrix != nil {
+		r.matrix.close()
+	}
+	return tables, r.report, err
+}
+
+func (r *reader) run(ctx context.Context) (*snapshot.Tables, error) {
+	if r.opt.Nodes != "" {
+		if err := r.readNodes(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.openMatrix(); err != nil {
+		return nil, err
+	}
+	edges, err := r.readEdges(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, read := range []func(context.Context) error{r.readFeatures, r.readLabels, r.readSplits, r.checkSpellings} {
+		if err := read(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if r.dict.len() == 0 {
+		return nil, &Error{File: filepath.Base(cmp.Or(r.opt.Nodes, r.opt.Edges[0])), Msg: "there are no nodes: the input holds no ids"}
+	}
+	ids, number := r.dict.sorted(r.opt.IDType == IDString)
+	r.dict = nil
+	parallel(len(edges.Src), r.opt.Threads, func(from, to int) {
+		for i := from; i < to; i++ {
+			edges.Src[i], edges.Dst[i] = number[edges.Src[i]], number[edges.Dst[i]]
+		}
+	})
+	tables := &snapshot.Tables{IDs: ids, Edges: edges}
+	r.report.NumNodes = int64(ids.Len())
+	if tables.Features, err = r.placeFeatures(ctx, &ids, number); err != nil {
+		return nil, err
+	}
+	if tables.Labels, err = r.placeLabels(number); err != nil {
+		return nil, err
+	}
+	if tables.Splits, err = r.placeSplits(&ids, number, tables.Labels); err != nil {
+		return nil, err
+	}
+	return tables, nil
+}
+
+// number returns the number of an id of a table's row, or the Error that refuses it.
+func (r *reader) number(t *table, col int, column string) (int32, error) {
+	id := t.scan.field(col)
+	if err := checkID(id, t.in.name, t.scan.start, column); err != nil {
+		return 0, err
+	}
+	if r.opt.IDType == IDInteger {
+		if err := checkInteger(id, t.in.name, t.scan.start, column); err != nil {
+			return 0, err
+		}
+	}
+	num := r.dict.add(id)
+	if num < 0 {
+		return 0, r.numberError(num, t.in.name, t.scan.start, column, string(id))
+	}
+	return num, nil
+}
+
+// numberError turns a code of dict into an Error.
+func (r *reader) numberError(code int32, file string, line int64, column, value string) error {
+	e := &Error{File: file, Line: line, Column: column, Value: value}
+	if code == tooMany {
+		e.Msg, e.Err = "is one node too many: at most 2147483647 can be numbered", ErrLimit
+		return e
+	}
+	e.Msg = r.closer
+	if whole, ok := strings.CutSuffix(value, ".0"); ok && r.dict.add([]byte(whole)) >= 0 {
+		e.Hint = fmt.Sprintf("%s is: did a tool turn ids into decimals?", quote(whole))
+	} else if v, ok, fits := looseInt([]byte(value)); ok && fits && r.dict.add(fmt.Append(nil, v)) >= 0 {
+		e.Hint = fmt.Sprintf("\"%d\" is; ids are compared as text", v)
+	}
+	return e
+}
+
+// openText opens a text table other than edges and starts its progress.
+func (r *reader) openText(ctx context.Context, path, role string) (*table, error) {
+	t, err := openTable(ctx, &r.opt, path, role)
+	if err != nil {
+		return nil, err
+	}
+	r.report.Files = append(r.report.Files, t.report)
+	r.doneBytes, r.totalBytes = 0, t.in.size
+	t.onBlock = func() { r.progress(role, t.in.read.Load()) }
+	return t, nil
+}
+
+// progress reports bytes read of the current file.
+func (r *reader) progress(phase string, fileBytes int64) {
+	if r.opt.Progress != nil {
+		r.opt.Progress(phase, r.doneBytes+fileBytes, r.totalBytes)
+	}
+}
+
+// fileSize returns the size of a file, 0 if it can't be told: opening will say why.
+func fileSize(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// lineOfID returns the line of the first row of a text table with the id, by reading it again; 0 if there is none any more.
+func (r *reader) lineOfID(ctx context.Context, path, role, id string) int64 {
+	found := int64(0)
+	r.eachID(ctx, path, role, func(line int64, got []byte) bool {
+		if string(got) == id {
+			found = line
+		}
+		return found == 0
+	})
+	return found
+}
+
+// eachID calls f with the line and id of the rows of a text table until it says stop. For error messages: faults
+// just end it.
+func (r *reader) eachID(ctx context.Context, path, role string, f func(line int64, id []byte) bool) {
+	t, err := openTable(ctx, &r.opt, path, role)
+	if err != nil {
+		return
+	}
+	defer t.close()
+	col, err := t.idColumn()
+	if err != nil {
+		return
+	}
+	for {
+		if ok, err := t.next(ctx); !ok || err != nil || !f(t.scan.start, t.scan.field(col)) {
+			return
+		}
+	}
+}
+
+// checkSpellings refuses, for IDType integer, two spellings of one number.
+func (r *reader) checkSpellings(ctx context.Context) error {
+	if r.opt.IDType != IDInteger || !r.dict.isBytes {
+		return nil
+	}
+	type entry struct {
+		value int64
+		num   int32
+	}
+	order := make([]entry, r.dict.len())
+	for i := range order {
+		v, _, _ := looseInt(r.dict.id(int32(i)))
+		order[i] = entry{v, int32(i)}
+	}
+	slices.SortFunc(order, func(a, b entry) int {
+		return cmp.Or(cmp.Compare(a.value, b.value), cmp.Compare(a.num, b.num))
+	})
+	first, second := int32(-1), int32(-1) // the pair whose later member comes first
+	for i := 1; i < len(order); i++ {
+		if order[i].value == order[i-1].value && (second < 0 || order[i].num < second) {
+			first, second = order[i-1].num, order[i].num
+		}
+	}
+	if second < 0 {
+		r.report.Notices = append(r.report.Notices, "not all integer ids are in canonical form: ids are kept as written, in bytewise order")
+		return nil
+	}
+	a, b := r.dict.text(first), r.dict.text(second)
+	fileA, lineA := r.whereIs(ctx, a)
+	fileB, lineB := r.whereIs(ctx, b)
+	return &Error{File: fileB, Line: lineB, Msg: fmt.Sprintf("ids %s (%s line %d) and %s (%s line %d) collide: they are one integer", quote(a), fileA, lineA, quote(b), fileB, lineB),
+		Hint: "--id-type string keeps them apart"}
+}
+
+// whereIs finds the first place of an id by reading the files again.
+func (r *reader) whereIs(ctx context.Context, id string) (file string, line int64) {
+	try := func(path, role string) bool {
+		if path != "" && line == 0 {
+			if line = r.lineOfID(ctx, path, role, id); line > 0 {
+				file = filepath.Base(path)
+			}
+		}
+		return line > 0
+	}
+	if try(r.opt.Nodes, roleNodes) {
+		return
+	}
+	for _, path := range r.opt.Edges {
+		edgeFormatOf(&r.opt, path).rows(ctx, r, path, func(at int64, ids ...[]byte) bool {
+			for _, got := range ids {
+				if string(got) == id {
+					file, line = filepath.Base(path), at
+					return false
+				}
+			}
+			return true
+		})
+		if line > 0 {
+			return
+		}
+	}
+	if r.matrix == nil && try(r.opt.Features, roleFeatures) || try(r.opt.Labels, roleLabels) {
+		return
+	}
+	if lists, isList, _ := parseSplitLists(r.opt.Splits); isList {
+		for _, l := range lists {
+			try(l.path, roleSplits)
+		}
+		return
+	}
+	try(r.opt.Splits, roleSplits)
+	return
+}
+
+// readNodes reads the node table: its rows are the node set.
+func (r *reader) readNodes(ctx context.Context) error {
+	t, err := r.openText(ctx, r.opt.Nodes, roleNodes)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	id, err := t.idColumn()
+	if err != nil {
+		return err
+	}
+	used := []int{id}
+	labels, err := r.nodeLabels(t, id)
+	if err != nil {
+		return err
+	}
+	if labels != nil {
+		used = append(used, labels.cols...)
+	}
+	splits := r.nodeSplits(t)
+	if splits != nil {
+		used = append(used, splits.cols...)
+	}
+	features := r.nodeFeatures(t)
+	if features != nil {
+		used = append(used, features.cols...)
+		r.features = features
+	}
+	r.labels, r.splits = labels, splits
+	t.noteUnused(used...)
+	column := t.columnName(id, "id")
+	for {
+		ok, err := t.next(ctx)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			break
+		}
+		num, err := r.number(t, id, column)
+		if err != nil {
+			return err
+		}
+		if int64(num) != t.row-1 {
+			value := string(t.scan.field(id))
+			return &Error{File: t.in.name, Line: t.scan.start, Column: column, Value: value,
+				Msg: fmt.Sprintf("is in the table twice, first in line %d", r.lineOfID(ctx, r.opt.Nodes, roleNodes, value))}
+		}
+		if labels != nil {
+			if err := labels.set(ctx, r, t, num); err != nil {
+				return err
+			}
+		}
+		if splits != nil {
+			if err := splits.set(t, num); err != nil {
+				return err
+			}
+		}
+		if features != nil {
+			if err := features.set(ctx, r, t, num); err != nil {
+				return err
+			}
+		}
+	}
+	r.dict.closed = true
+	r.closer = "is not an id in " + t.in.name
+	return nil
+}
