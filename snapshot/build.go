@@ -1,0 +1,259 @@
+// Package snapshot builds, opens and verifies the directory that freezes a graph's
+// topology: CSR rows, components, norm factors, external ids, features, labels and
+// splits, all under one id, the SHA-256 of its canonical manifest (SPEC 6).
+//
+// The way from a Tables to a snapshot is straight: rows, components, norms, then one
+// file after the other through package format. Nothing here draws random numbers, and
+// the bytes depend on the Tables and Params alone.
+package snapshot
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/prelift/prelift/format"
+	"github.com/prelift/prelift/snapshot/graph"
+)
+
+// Options steer Build without shaping what it writes.
+type Options struct {
+	Threads  int                                  // 0: all cores
+	Progress func(step string, done, total int64) // may be nil
+}
+
+// Build writes the snapshot of t into job and publishes it. It returns the snapshot's
+// id and manifest. Files that an interrupted job finished are taken over (format.Job).
+func Build(ctx context.Context, job *format.Job, t *Tables, p Params, opt Options) (format.Digest, *Manifest, error) {
+	b := &builder{job: job, tables: t, opt: opt}
+	if err := b.topology(ctx, p.Direction == Directed); err != nil {
+		return format.Digest{}, nil, err
+	}
+	m, err := newManifest(t, b.graph, b.sizes, p)
+	if err != nil {
+		return format.Digest{}, nil, err
+	}
+	b.setKey = m.SetKey
+	for _, file := range b.files() {
+		if err := ctx.Err(); err != nil {
+			return format.Digest{}, nil, err
+		}
+		b.progress("write "+file.name, 0, 1)
+		info, err := b.write(file)
+		if err != nil {
+			return format.Digest{}, nil, err
+		}
+		b.progress("write "+file.name, 1, 1)
+		m.Files = append(m.Files, info)
+	}
+	slices.SortFunc(m.Files, func(a, b format.FileInfo) int { return cmp.Compare(a.Name, b.Name) })
+	id, err := job.Publish(m, func(dir string) error {
+		s, err := Open(dir)
+		if err != nil {
+			return err
+		}
+		return s.Close()
+	})
+	return id, m, err
+}
+
+type builder struct {
+	job    *format.Job
+	tables *Tables
+	opt    Options
+	setKey format.Digest
+
+	graph     *graph.Graph
+	labels    []int32 // component of each node
+	sizes     []int64 // nodes of each component
+	gcn, mean graph.Norm
+}
+
+func (b *builder) progress(step string, done, total int64) {
+	if b.opt.Progress != nil {
+		b.opt.Progress(step, done, total)
+	}
+}
+
+// topology computes rows, components and norms.
+func (b *builder) topology(ctx context.Context, directed bool) error {
+	t := b.tables
+	b.progress("rows", 0, 1)
+	g, err := graph.Build(ctx, t.NumNodes(), t.Edges.Src, t.Edges.Dst, t.Edges.Weight, graph.Options{Directed: directed, Threads: b.opt.Threads})
+	if err != nil {
+		return err
+	}
+	b.graph = g
+	t.Edges = Edges{} // the rows hold all of it; give the memory back
+	b.progress("components", 0, 1)
+	b.labels, b.sizes = graph.Components(&g.In, b.opt.Threads)
+	b.progress("norms", 0, 1)
+	if b.gcn, err = graph.GCN(&g.In, b.opt.Threads); err != nil {
+		return b.nameNodes(err)
+	}
+	if b.mean, err = graph.Mean(&g.In, b.opt.Threads); err != nil {
+		return b.nameNodes(err)
+	}
+	return nil
+}
+
+// nameNodes adds the external ids to an error that speaks node numbers.
+func (b *builder) nameNodes(err error) error {
+	if e, ok := err.(*graph.NormError); ok {
+		return fmt.Errorf("%w (nodes %q and %q)", err, b.tables.IDs.At(e.Src), b.tables.IDs.At(e.Dst))
+	}
+	return err
+}
+
+// file is one file to be written: a record each with the sections of all of them.
+type file struct {
+	name    string
+	kind    format.FileKind
+	records []record
+}
+
+type record struct {
+	header   format.RecordHeader
+	sections []format.SectionSpec
+}
+
+func (b *builder) write(f file) (format.FileInfo, error) {
+	if info, ok := b.job.Done(f.name); ok {
+		return info, nil
+	}
+	w, err := format.Create(b.job.Path(f.name), format.Header{Kind: f.kind, SetKey: b.setKey}, len(f.records))
+	if err != nil {
+		return format.FileInfo{}, err
+	}
+	for i := range f.records {
+		if err := w.Add(&f.records[i].header, f.records[i].sections); err != nil {
+			return format.FileInfo{}, err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return format.FileInfo{}, err
+	}
+	return b.job.Finish(f.name)
+}
+
+// header is the record head of a table over all nodes.
+func (b *builder) header() format.RecordHeader {
+	n := uint64(b.tables.NumNodes())
+	return format.RecordHeader{Space: format.SpaceGlobal, SplitColumn: format.AnySplit, DstEnd: n, HopNodes: []uint64{n}}
+}
+
+func (b *builder) files() []file {
+	files := []file{
+		{IDsFile, format.FileIDs, []record{{b.header(), b.idSections()}}},
+		{TopologyFile, format.FileTopology, []record{{b.header(), b.topologySections()}}},
+	}
+	if t := b.tables.Features; t != nil {
+		rows := format.SectionSpec{Kind: format.TableRows, Layer: format.AnyLayer, DType: format.F32, Shape: []uint64{uint64(b.tables.NumNodes()), uint64(t.NumCols)}, Data: format.Bytes(t.Data)}
+		files = append(files, file{FeaturesFile, format.FileFeatures, []record{{b.header(), []format.SectionSpec{rows}}}})
+	}
+	if b.tables.Labels != nil {
+		h := b.header()
+		h.NumSeeds = h.DstEnd
+		files = append(files, file{LabelsFile, format.FileLabels, []record{{h, b.labelSections()}}})
+	}
+	if s := b.tables.Splits; s != nil {
+		h := b.header()
+		h.NumSeeds = h.DstEnd
+		mask := format.SectionSpec{Kind: format.SeedsMask, Layer: format.AnyLayer, DType: format.U8, Shape: []uint64{h.NumSeeds, uint64(len(s.Names))}, Data: s.Mask}
+		files = append(files, file{SplitsFile, format.FileLabels, []record{{h, append([]format.SectionSpec{mask}, nameSections(s.Names)...)}}})
+	}
+	return files
+}
+
+func (b *builder) idSections() []format.SectionSpec {
+	ids := &b.tables.IDs
+	return []format.SectionSpec{
+		format.Int64Section(format.IDsOffsets, format.AnyLayer, ids.Offsets),
+		format.Uint8Section(format.IDsBytes, format.AnyLayer, ids.Bytes),
+		format.Uint64Section(format.IDsKey, format.AnyLayer, nodeKeys(ids, b.opt.Threads)),
+	}
+}
+
+// nodeKeys returns the key of each node: the first 8 bytes, big-endian, of the SHA-256
+// of its external id (SPEC 8). Draws depend on keys, not on numbers, so that a new node
+// changes only the draws that it takes part in.
+func nodeKeys(ids *IDs, threads int) []uint64 {
+	keys := make([]uint64, ids.Len())
+	const chunk = 1 << 14
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, max(threads, 1))
+	for lo := 0; lo < len(keys); lo += chunk {
+		slots <- struct{}{}
+		wg.Go(func() {
+			for i := lo; i < min(lo+chunk, len(keys)); i++ {
+				sum := sha256.Sum256(ids.At(int32(i)))
+				keys[i] = binary.BigEndian.Uint64(sum[:])
+			}
+			<-slots
+		})
+	}
+	wg.Wait()
+	return keys
+}
+
+func (b *builder) topologySections() []format.SectionSpec {
+	in := &b.graph.In
+	sections := []format.SectionSpec{
+		format.Int64Section(format.BlockIndptr, format.AnyLayer, in.Indptr),
+		format.Int32Section(format.BlockIndices, format.AnyLayer, in.Indices),
+	}
+	if in.Weight != nil {
+		sections = append(sections, format.Float32Section(format.BlockWeight, format.AnyLayer, format.CoefNone, in.Weight))
+	}
+	if out := b.graph.Out; out != nil {
+		sections = append(sections,
+			format.Int64Section(format.TransposeIndptr, format.AnyLayer, out.Indptr),
+			format.Int32Section(format.TransposeIndices, format.AnyLayer, out.Indices))
+	}
+	sections = append(sections,
+		format.Int32Section(format.GraphComponent, format.AnyLayer, b.labels),
+		format.Int64Section(format.GraphComponentSize, format.AnyLayer, b.sizes))
+	sections = append(sections, normSections(format.CoefGCN, &b.gcn)...)
+	return append(sections, normSections(format.CoefMean, &b.mean)...)
+}
+
+// normSections stores what a Norm doesn't leave out.
+func normSections(coef format.Coef, n *graph.Norm) []format.SectionSpec {
+	var sections []format.SectionSpec
+	add := func(kind format.Kind, v []float32) {
+		if v != nil {
+			sections = append(sections, format.Float32Section(kind, format.AnyLayer, coef, v))
+		}
+	}
+	add(format.CoefSrc, n.Src)
+	add(format.CoefDst, n.Dst)
+	add(format.CoefSelf, n.Self)
+	add(format.CoefEdge, n.Edge)
+	return sections
+}
+
+func (b *builder) labelSections() []format.SectionSpec {
+	l, n := b.tables.Labels, uint64(b.tables.NumNodes())
+	label := format.SectionSpec{Kind: format.SeedsLabel, Layer: format.AnyLayer}
+	switch {
+	case l.Class != nil:
+		label.DType, label.Shape, label.Data = format.I32, []uint64{n}, format.Bytes(l.Class)
+	case l.Bits != nil:
+		label.DType, label.Shape, label.Data = format.U8, []uint64{n, uint64(len(l.ClassNames))}, l.markedBits()
+	default:
+		label.DType, label.Shape, label.Data = format.F32, []uint64{n, uint64(l.NumTargets)}, format.Bytes(l.markedValues())
+	}
+	return append([]format.SectionSpec{label}, nameSections(l.ClassNames)...)
+}
+
+func nameSections(list []string) []format.SectionSpec {
+	names := format.NamesOf(list)
+	return []format.SectionSpec{
+		format.Int64Section(format.NamesOffsets, format.AnyLayer, names.Offsets),
+		format.Uint8Section(format.NamesBytes, format.AnyLayer, names.Bytes),
+	}
+}

@@ -1,0 +1,126 @@
+package snapshot
+
+import (
+	"github.com/prelift/prelift/format"
+)
+
+// Description is what `precompute inspect` says of a snapshot. Counts are plain numbers.
+type Description struct {
+	Kind             string             `json:"kind"`
+	ID               format.Digest      `json:"id"`
+	FormatVersion    int                `json:"format_version"`
+	Direction        Direction          `json:"direction"`
+	Weighted         bool               `json:"weighted"`
+	Collation        Collation          `json:"collation"`
+	NumNodes         int64              `json:"num_nodes"`
+	NumEdges         int64              `json:"num_edges"`   // undirected pairs once, self loops included; arcs when directed
+	NumEntries       int64              `json:"num_entries"` // in-row entries stored
+	NumRels          int64              `json:"num_rels"`
+	NumFeatures      int64              `json:"num_features"`
+	FeatureNorm      string             `json:"feature_norm"`
+	Task             Task               `json:"task"` // "" without labels
+	NumClasses       int64              `json:"num_classes"`
+	ClassNames       []string           `json:"class_names"`
+	ClassCounts      []int64            `json:"class_counts"` // labelled nodes by class, or of 1s by column
+	Unlabelled       int64              `json:"unlabelled"`
+	Splits           []SplitCounts      `json:"splits"`
+	NumComponents    int64              `json:"num_components"`
+	LargestComponent int64              `json:"largest_component"`
+	IsolatedNodes    int64              `json:"isolated_nodes"`
+	SelfLoops        int64              `json:"self_loops"`
+	NumLines         int64              `json:"num_lines"`
+	DuplicatesMerged int64              `json:"duplicates_merged"`
+	OneDirectional   int64              `json:"one_directional"`
+	OneDirShare      float64            `json:"one_directional_share"` // of the distinct pairs; 0 without pairs
+	MaxDegree        int64              `json:"max_degree"`
+	DegreeHistogram  []int64            `json:"degree_histogram"` // [0] degree 0, [k] degrees 2^(k-1)..2^k-1
+	Bytes            int64              `json:"bytes"`
+	Files            []format.FileSizes `json:"files"`
+}
+
+// SplitCounts counts the nodes of each part of a split.
+type SplitCounts struct {
+	Name  string `json:"name"`
+	Train int64  `json:"train"`
+	Valid int64  `json:"valid"`
+	Test  int64  `json:"test"`
+}
+
+// Describe opens the snapshot in dir and says what is in it.
+func Describe(dir string) (*Description, error) {
+	s, err := Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	m := &s.Manifest
+	d := &Description{
+		Kind: Kind, ID: s.ID, FormatVersion: m.FormatVersion,
+		Direction: m.Params.Direction, Weighted: m.Weighted, Collation: m.Collation,
+		NumNodes: int64(m.NumNodes), NumEdges: int64(m.NumEdges), NumEntries: int64(m.NumEntries), NumRels: int64(m.NumRels),
+		NumFeatures: int64(m.NumFeatures), FeatureNorm: m.Params.FeatureNorm, Task: m.Task, NumClasses: int64(m.NumClasses), ClassNames: s.ClassNames,
+		NumComponents: int64(m.Audit.NumComponents), LargestComponent: int64(m.Audit.LargestComponent),
+		IsolatedNodes: int64(m.Audit.IsolatedNodes), SelfLoops: int64(m.Audit.SelfLoops),
+		NumLines: int64(m.Audit.NumLines), DuplicatesMerged: int64(m.Audit.DuplicatesMerged), OneDirectional: int64(m.Audit.OneDirectional),
+		MaxDegree: int64(m.Audit.MaxDegree),
+	}
+	for _, n := range m.Audit.DegreeHistogram {
+		d.DegreeHistogram = append(d.DegreeHistogram, int64(n))
+	}
+	if m.Audit.NumPairs > 0 {
+		d.OneDirShare = float64(m.Audit.OneDirectional) / float64(m.Audit.NumPairs)
+	}
+	s.countLabels(d)
+	s.countSplits(d)
+	if d.Files, err = format.ArtefactSizes(dir, m.Files); err != nil {
+		return nil, err
+	}
+	for _, f := range d.Files {
+		d.Bytes += f.SizeBytes
+	}
+	return d, nil
+}
+
+func (s *Snapshot) countLabels(d *Description) {
+	d.ClassCounts = make([]int64, len(s.ClassNames))
+	for _, class := range s.Class {
+		if class < 0 {
+			d.Unlabelled++
+		} else {
+			d.ClassCounts[class]++
+		}
+	}
+	cols := max(len(s.ClassNames), 1)
+	for i, bit := range s.Bits {
+		switch {
+		case bit == format.Unlabelled && i%cols == 0:
+			d.Unlabelled++
+		case bit == 1:
+			d.ClassCounts[i%cols]++
+		}
+	}
+	targets := max(len(s.Values)/max(s.NumNodes(), 1), 1)
+	for i, x := range s.Values {
+		if i%targets == 0 && x != x {
+			d.Unlabelled++
+		}
+	}
+}
+
+func (s *Snapshot) countSplits(d *Description) {
+	d.Splits = make([]SplitCounts, len(s.Manifest.Splits))
+	for k, name := range s.Manifest.Splits {
+		d.Splits[k].Name = name
+	}
+	for i, part := range s.Mask {
+		c := &d.Splits[i%len(d.Splits)]
+		switch format.Part(part) {
+		case format.PartTrain:
+			c.Train++
+		case format.PartValid:
+			c.Valid++
+		case format.PartTest:
+			c.Test++
+		}
+	}
+}

@@ -1,0 +1,245 @@
+package snapshot
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/prelift/prelift/format"
+	"github.com/prelift/prelift/snapshot/graph"
+)
+
+// Snapshot is an open snapshot. Its slices are views of mapped files: read-only, valid
+// until Close. All files are opened by Open, so a snapshot that is replaced meanwhile
+// can't mix in.
+type Snapshot struct {
+	Dir      string
+	ID       format.Digest
+	Manifest Manifest
+
+	In             graph.CSR  // rows are dst
+	Out            *graph.CSR // directed only: rows are src, Indices dst
+	Component      []int32    // [NumNodes], numbered by smallest node
+	ComponentSizes []int64
+	IDs            format.Names
+	Keys           []uint64  // [NumNodes], for draws (SPEC 8)
+	Features       []float32 // [NumNodes, NumFeatures]; nil without features
+
+	// Of the labels exactly one is set, or none without labels.
+	Class  []int32   // [NumNodes], -1 unlabelled
+	Bits   []uint8   // [NumNodes, NumClasses], format.Unlabelled where not labelled
+	Values []float32 // [NumNodes, targets], NaN where not labelled
+
+	ClassNames []string
+	Mask       []uint8 // [NumNodes, len(Manifest.Splits)] format.Part
+
+	gcn, mean graph.Norm
+	files     []*format.File
+}
+
+// ReadManifest reads and checks the manifest of the snapshot in dir.
+func ReadManifest(dir string) (format.Digest, *Manifest, error) {
+	m := &Manifest{}
+	id, err := format.ReadManifest(dir, Kind, m)
+	return id, m, err
+}
+
+// ListFiles returns the manifest's files of the snapshot in dir.
+func ListFiles(dir string) ([]format.FileInfo, error) {
+	_, m, err := ReadManifest(dir)
+	return m.Files, err
+}
+
+// Open opens the snapshot in dir: manifest, presence and size of every file, and the
+// CRC and bounds of all that it hands out. Errors are of format's classes.
+func Open(dir string) (*Snapshot, error) {
+	s := &Snapshot{Dir: dir}
+	if err := s.open(); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Snapshot) open() error {
+	id, m, err := ReadManifest(s.Dir)
+	if err != nil {
+		return err
+	}
+	s.ID, s.Manifest = id, *m
+	if _, err := format.CheckFiles(s.Dir, m.Files); err != nil {
+		return err
+	}
+	for _, load := range []struct {
+		name string
+		kind format.FileKind
+		take func(r *format.Record) error
+	}{
+		{IDsFile, format.FileIDs, s.takeIDs},
+		{TopologyFile, format.FileTopology, s.takeTopology},
+		{FeaturesFile, format.FileFeatures, s.takeFeatures},
+		{LabelsFile, format.FileLabels, s.takeLabels},
+		{SplitsFile, format.FileLabels, s.takeSplits},
+	} {
+		if !s.has(load.name) {
+			continue
+		}
+		r, err := s.record(load.name, load.kind)
+		if err != nil {
+			return err
+		}
+		if err := load.take(r); err != nil {
+			return err
+		}
+	}
+	if s.IDs.Len() != s.NumNodes() || s.In.NumNodes() != s.NumNodes() {
+		return fmt.Errorf("%s: %w: ids or rows are absent", filepath.Base(s.Dir), format.ErrMissing)
+	}
+	return nil
+}
+
+// Close unmaps the files.
+func (s *Snapshot) Close() error {
+	var first error
+	for _, f := range s.files {
+		if err := f.Close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	s.files = nil
+	return first
+}
+
+// NumNodes returns the number of nodes.
+func (s *Snapshot) NumNodes() int { return int(s.Manifest.NumNodes) }
+
+// NumFeatures returns the number of feature columns, 0 without features.
+func (s *Snapshot) NumFeatures() int { return int(s.Manifest.NumFeatures) }
+
+// Path returns the place of one of the snapshot's files.
+func (s *Snapshot) Path(name string) string { return filepath.Join(s.Dir, name) }
+
+// Norm returns the coefficients of a kind over the in-rows, in the rules of graph.GCN,
+// graph.Mean and graph.Sum. Views of the files, but for what sum computes.
+func (s *Snapshot) Norm(coef format.Coef) (graph.Norm, error) {
+	switch coef {
+	case format.CoefGCN:
+		return s.gcn, nil
+	case format.CoefMean:
+		return s.mean, nil
+	case format.CoefSum:
+		return graph.Sum(&s.In), nil
+	case format.CoefNone:
+		return graph.Norm{}, nil
+	}
+	return graph.Norm{}, fmt.Errorf("a snapshot has no %s coefficients", coef)
+}
+
+func (s *Snapshot) has(name string) bool {
+	for _, f := range s.Manifest.Files {
+		if f.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// record opens a file of one record and verifies all of it.
+func (s *Snapshot) record(name string, kind format.FileKind) (*format.Record, error) {
+	f, err := format.Open(s.Path(name))
+	if err != nil {
+		return nil, err
+	}
+	s.files = append(s.files, f)
+	if f.Header.Kind != kind || f.Header.SetKey != s.Manifest.SetKey || len(f.Records) != 1 {
+		return nil, fmt.Errorf("%s: %w: a file of kind %d with %d records of set %x, want one record of kind %d of set %x", name, format.ErrLayout,
+			f.Header.Kind, len(f.Records), f.Header.SetKey[:4], kind, s.Manifest.SetKey[:4])
+	}
+	if err := f.VerifyPadding(); err != nil {
+		return nil, err
+	}
+	r, err := f.Record(0)
+	if err != nil {
+		return nil, err
+	}
+	if r.NumNodes() != uint64(s.Manifest.NumNodes) || r.Space != format.SpaceGlobal || r.DstEnd != r.NumNodes() {
+		return nil, fmt.Errorf("%s: %w: a table of %d nodes, the manifest has %d", name, format.ErrLayout, r.NumNodes(), s.Manifest.NumNodes)
+	}
+	return r, r.Verify()
+}
+
+func (s *Snapshot) takeIDs(r *format.Record) error {
+	s.IDs, s.Keys = r.IDs(), r.Uint64s(format.IDsKey, format.AnyLayer)
+	if s.IDs.Len() != s.NumNodes() || len(s.Keys) != s.NumNodes() {
+		return missing(r, "ids or keys")
+	}
+	return nil
+}
+
+func (s *Snapshot) takeTopology(r *format.Record) error {
+	s.In = graph.CSR{
+		Indptr:  r.Int64s(format.BlockIndptr, format.AnyLayer),
+		Indices: r.Int32s(format.BlockIndices, format.AnyLayer),
+		Weight:  r.Float32s(format.BlockWeight, format.AnyLayer, format.CoefNone),
+	}
+	if s.In.Indptr == nil || s.In.Indices == nil || (s.In.Weight != nil) != s.Manifest.Weighted {
+		return missing(r, "rows")
+	}
+	if s.Manifest.Params.Direction == Directed {
+		s.Out = &graph.CSR{Indptr: r.Int64s(format.TransposeIndptr, format.AnyLayer), Indices: r.Int32s(format.TransposeIndices, format.AnyLayer)}
+		if s.Out.Indptr == nil || s.Out.Indices == nil {
+			return missing(r, "out-rows")
+		}
+	}
+	s.Component = r.Int32s(format.GraphComponent, format.AnyLayer)
+	s.ComponentSizes = r.Int64s(format.GraphComponentSize, format.AnyLayer)
+	if s.Component == nil || s.ComponentSizes == nil {
+		return missing(r, "components")
+	}
+	s.gcn, s.mean = normOf(r, format.CoefGCN), normOf(r, format.CoefMean)
+	return nil
+}
+
+func normOf(r *format.Record, coef format.Coef) graph.Norm {
+	return graph.Norm{
+		Src:  r.Float32s(format.CoefSrc, format.AnyLayer, coef),
+		Dst:  r.Float32s(format.CoefDst, format.AnyLayer, coef),
+		Self: r.Float32s(format.CoefSelf, format.AnyLayer, coef),
+		Edge: r.Float32s(format.CoefEdge, format.AnyLayer, coef),
+	}
+}
+
+func (s *Snapshot) takeFeatures(r *format.Record) error {
+	s.Features = r.Float32s(format.TableRows, format.AnyLayer, format.CoefNone)
+	if len(s.Features) != s.NumNodes()*s.NumFeatures() {
+		return missing(r, "float32 rows")
+	}
+	return nil
+}
+
+func (s *Snapshot) takeLabels(r *format.Record) error {
+	s.Class = r.Int32s(format.SeedsLabel, format.AnyLayer)
+	s.Bits = r.Uint8s(format.SeedsLabel, format.AnyLayer)
+	s.Values = r.Float32s(format.SeedsLabel, format.AnyLayer, format.CoefNone)
+	s.ClassNames = r.Names().Strings()
+	if r.NumSeeds != r.NumNodes() || s.Class == nil && s.Bits == nil && s.Values == nil || len(s.ClassNames) != int(s.Manifest.NumClasses) {
+		return missing(r, "labels or class names")
+	}
+	for v, class := range s.Class {
+		if int(class) >= len(s.ClassNames) {
+			return fmt.Errorf("%s: %w: node %d has class %d of %d", r.Place(), format.ErrLayout, v, class, len(s.ClassNames))
+		}
+	}
+	return nil
+}
+
+func (s *Snapshot) takeSplits(r *format.Record) error {
+	s.Mask = r.Uint8s(format.SeedsMask, format.AnyLayer)
+	if len(s.Mask) != s.NumNodes()*len(s.Manifest.Splits) {
+		return missing(r, "masks")
+	}
+	return nil
+}
+
+func missing(r *format.Record, what string) error {
+	return fmt.Errorf("%s: %w: no %s", r.Place(), format.ErrMissing, what)
+}

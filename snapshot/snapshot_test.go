@@ -1,0 +1,298 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prelift/prelift/format"
+)
+
+// idsOf makes sorted ids with the given collation.
+func idsOf(collation Collation, ids ...string) IDs {
+	t := IDs{Offsets: []int64{0}, Collation: collation}
+	for _, id := range ids {
+		t.Bytes = append(t.Bytes, id...)
+		t.Offsets = append(t.Offsets, int64(len(t.Bytes)))
+	}
+	return t
+}
+
+// smallTables is a weighted graph with a loop, an isolated node, features, labels and splits.
+func smallTables() *Tables {
+	return &Tables{
+		IDs:      idsOf(CollationBytes, "a", "b", "c", "d"),
+		Edges:    Edges{Src: []int32{0, 1, 1, 2}, Dst: []int32{1, 0, 1, 1}, Weight: []float32{1, 2, 3, 4}},
+		Features: &Features{NumCols: 2, Data: []float32{1, 2, 3, 4, 5, 6, 7, 8}},
+		Labels:   &Labels{Task: TaskMulticlass, ClassNames: []string{"x", "y"}, Class: []int32{0, 1, -1, 1}},
+		Splits:   &Splits{Names: []string{"split"}, Mask: []Part{PartTrain, PartTest, PartNone, PartValid}},
+	}
+}
+
+var defaultParams = Params{Direction: Undirected, FeatureNorm: "none", MissingFeatures: "error"}
+
+// buildIn builds a snapshot named snap in a new directory.
+func buildIn(t *testing.T, tables *Tables, p Params, threads int) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "snap")
+	job, err := format.Begin(dir, format.Digest{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Build(context.Background(), job, tables, p, Options{Threads: threads}); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestBuildAndOpen(t *testing.T) {
+	dir := buildIn(t, smallTables(), defaultParams, 1)
+	s, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	// a-b: 1+2 = 3 both ways, b-b loop 3, b-c 4.
+	if want := []int64{0, 1, 4, 5, 5}; !slices.Equal(s.In.Indptr, want) {
+		t.Errorf("indptr %v, want %v", s.In.Indptr, want)
+	}
+	if want := []int32{1, 0, 1, 2, 1}; !slices.Equal(s.In.Indices, want) {
+		t.Errorf("indices %v, want %v", s.In.Indices, want)
+	}
+	if want := []float32{3, 3, 3, 4, 4}; !slices.Equal(s.In.Weight, want) {
+		t.Errorf("weights %v, want %v", s.In.Weight, want)
+	}
+	if want := []int32{0, 0, 0, 1}; !slices.Equal(s.Component, want) {
+		t.Errorf("components %v, want %v", s.Component, want)
+	}
+	if !slices.Equal(s.Features, smallTables().Features.Data) || !slices.Equal(s.Class, smallTables().Labels.Class) || !slices.Equal(s.Mask, smallTables().Splits.Mask) {
+		t.Errorf("tables changed: %v %v %v", s.Features, s.Class, s.Mask)
+	}
+	if got := s.ClassNames; !slices.Equal(got, []string{"x", "y"}) {
+		t.Errorf("class names %q", got)
+	}
+	d, err := Describe(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.NumEdges != 3 || d.NumEntries != 5 || d.SelfLoops != 1 || d.IsolatedNodes != 1 || d.DuplicatesMerged != 1 || d.Unlabelled != 1 || d.NumComponents != 2 {
+		t.Errorf("description %+v", d)
+	}
+	var files, sections int64
+	for _, f := range d.Files {
+		info, err := os.Stat(filepath.Join(dir, f.Name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files += info.Size()
+		for _, s := range f.Sections {
+			sections += s.SizeBytes
+		}
+	}
+	if files != sections || files != d.Bytes {
+		t.Errorf("sections add up to %d, files to %d, bytes says %d", sections, files, d.Bytes)
+	}
+	if err := Verify(dir, 2); err != nil {
+		t.Error(err)
+	}
+}
+
+// randomTables draws a graph; order permutes its lines only.
+func randomTables(seed uint64, weighted bool) *Tables {
+	r := rand.New(rand.NewPCG(seed, 1))
+	n := 1 + r.IntN(60)
+	t := &Tables{}
+	var ids []string
+	for v := range n {
+		ids = append(ids, fmt.Sprintf("n%03d", v))
+	}
+	t.IDs = idsOf(CollationBytes, ids...)
+	for range r.IntN(200) {
+		t.Edges.Src = append(t.Edges.Src, int32(r.IntN(n)))
+		t.Edges.Dst = append(t.Edges.Dst, int32(r.IntN(n)))
+		if weighted {
+			t.Edges.Weight = append(t.Edges.Weight, r.Float32())
+		}
+	}
+	return t
+}
+
+func shuffle(e *Edges, seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 2))
+	r.Shuffle(len(e.Src), func(i, j int) {
+		e.Src[i], e.Src[j] = e.Src[j], e.Src[i]
+		e.Dst[i], e.Dst[j] = e.Dst[j], e.Dst[i]
+		if e.Weight != nil {
+			e.Weight[i], e.Weight[j] = e.Weight[j], e.Weight[i]
+		}
+	})
+}
+
+func TestIDDependsOnContentOnly(t *testing.T) {
+	for seed := range uint64(20) {
+		for _, direction := range []Direction{Undirected, Directed} {
+			p := defaultParams
+			p.Direction = direction
+			weighted := seed%2 == 1
+			first := buildIn(t, randomTables(seed, weighted), p, 1)
+			want, err := format.ReadID(first)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := Verify(first, 1); err != nil {
+				t.Errorf("seed %d, %s: %v", seed, direction, err)
+			}
+			tables := randomTables(seed, weighted)
+			shuffle(&tables.Edges, seed)
+			if got, _ := format.ReadID(buildIn(t, tables, p, 8)); got != want {
+				t.Errorf("seed %d, %s: id %s with shuffled lines and 8 threads, want %s", seed, direction, got, want)
+			}
+		}
+	}
+}
+
+// TestVerifyFindsLies rewrites one claim of a snapshot with every digest put right, so
+// that only recomputation can find it.
+func TestVerifyFindsLies(t *testing.T) {
+	for _, c := range []struct {
+		name, want string
+		lie        func(m *Manifest)
+	}{
+		{"edges", "num_edges", func(m *Manifest) { m.NumEdges++ }},
+		{"entries", "num_entries", func(m *Manifest) { m.NumEntries++ }},
+		{"loops", "self_loops", func(m *Manifest) { m.Audit.SelfLoops++ }},
+		{"isolated", "isolated_nodes", func(m *Manifest) { m.Audit.IsolatedNodes-- }},
+		{"lines", "num_lines", func(m *Manifest) { m.Audit.NumLines++ }},
+		{"components", "components", func(m *Manifest) { m.Audit.NumComponents++ }},
+		{"largest", "components", func(m *Manifest) { m.Audit.LargestComponent++ }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := buildIn(t, smallTables(), defaultParams, 1)
+			rewrite(t, dir, c.lie)
+			err := Verify(dir, 1)
+			if err == nil || !errors.Is(err, format.ErrLayout) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want one about %s", err, c.want)
+			}
+		})
+	}
+}
+
+// rewrite changes the manifest of a snapshot and makes everything consistent with it:
+// set key, headers, digests.
+func rewrite(t *testing.T, dir string, change func(m *Manifest)) {
+	t.Helper()
+	_, m, err := ReadManifest(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(m)
+	names := m.Files
+	m.SetKey, m.Files = format.Digest{}, []format.FileInfo{}
+	key, err := format.DigestOf(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range names {
+		path := filepath.Join(dir, f.Name)
+		old, err := format.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := old.Header
+		h.SetKey = key
+		w, err := format.Create(path+".new", h, len(old.Records))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range old.Records {
+			r, err := old.Record(i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var specs []format.SectionSpec
+			for _, s := range r.Sections {
+				specs = append(specs, format.SectionSpec{Kind: s.Kind, Layer: s.Layer, Coef: s.Coef, DType: s.DType, Shape: s.Shape, Data: s.Bytes()})
+			}
+			if err := w.Add(&r.RecordHeader, specs); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(w.Close(), old.Close(), os.Rename(path+".new", path)); err != nil {
+			t.Fatal(err)
+		}
+		info, err := format.DigestFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Files = append(m.Files, info)
+	}
+	m.SetKey = key
+	if _, err := format.WriteManifest(dir, m); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		harm func(t *testing.T, dir string)
+		want error
+	}{
+		{"no manifest", func(t *testing.T, dir string) { os.Remove(filepath.Join(dir, format.ManifestName)) }, format.ErrMissing},
+		{"no rows", func(t *testing.T, dir string) { os.Remove(filepath.Join(dir, TopologyFile)) }, format.ErrMissing},
+		{"short rows", func(t *testing.T, dir string) { os.Truncate(filepath.Join(dir, TopologyFile), 100) }, format.ErrTruncated},
+		{"files swapped", func(t *testing.T, dir string) {
+			a, b := filepath.Join(dir, IDsFile), filepath.Join(dir, LabelsFile)
+			if err := errors.Join(os.Rename(a, a+".x"), os.Rename(b, a), os.Rename(a+".x", b)); err != nil {
+				t.Fatal(err)
+			}
+		}, format.ErrTruncated},
+		{"rows of another graph", func(t *testing.T, dir string) {
+			other := buildIn(t, randomTables(3, false), defaultParams, 1)
+			b, err := os.ReadFile(filepath.Join(other, TopologyFile))
+			if err != nil {
+				t.Fatal(err)
+			}
+			os.WriteFile(filepath.Join(dir, TopologyFile), b, 0o644)
+			_, m, err := ReadManifest(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range m.Files {
+				m.Files[i], _ = format.DigestFile(filepath.Join(dir, m.Files[i].Name))
+			}
+			format.WriteManifest(dir, m)
+		}, format.ErrLayout},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := buildIn(t, smallTables(), defaultParams, 1)
+			c.harm(t, dir)
+			if _, err := Open(dir); !errors.Is(err, c.want) {
+				t.Errorf("error %v, want %v", err, c.want)
+			}
+		})
+	}
+}
+
+// TestSpecFields checks that SPEC 6 describes every field of the manifest.
+func TestSpecFields(t *testing.T) {
+	spec, err := os.ReadFile("../SPEC.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []reflect.Type{reflect.TypeFor[Manifest](), reflect.TypeFor[Params](), reflect.TypeFor[Audit]()} {
+		for _, f := range reflect.VisibleFields(v) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if !strings.Contains(string(spec), "`"+name+"`") {
+				t.Errorf("SPEC.md doesn't name the manifest field %s", name)
+			}
+		}
+	}
+}
