@@ -1,0 +1,368 @@
+package batch
+
+import (
+	"io"
+	"slices"
+
+	"github.com/prelift/prelift/format"
+	"github.com/prelift/prelift/precompute/internal/sample"
+)
+
+// assembler builds one record after the other in the same memory: a record is valid
+// until the next one. Not safe for concurrent use; give each worker its own.
+type assembler struct {
+	*source
+	sampler *sample.Sampler // made with the first training batch
+	record  record
+
+	seeds      []int32
+	coefs      arena[float32]
+	offsets    arena[int64]
+	indices    arena[int32]
+	labelClass []int32
+	labelBits  []uint8
+	labelValue []float32
+	rows       []float32 // a piece of table.rows on its way to the file
+}
+
+func newAssembler(s *source) *assembler { return &assembler{source: s} }
+
+// release gives back what the assembler shares with others; it stays usable.
+func (a *assembler) release() {
+	if a.sampler != nil {
+		a.sampler.Release()
+	}
+}
+
+// arena hands out slices that live until reset.
+type arena[T any] struct {
+	used int
+	all  [][]T
+}
+
+func (a *arena[T]) reset() { a.used = 0 }
+
+// take returns a slice of n elements with unspecified contents.
+func (a *arena[T]) take(n int) []T {
+	if a.used == len(a.all) {
+		a.all = append(a.all, nil)
+	}
+	s := &a.all[a.used]
+	if cap(*s) < n {
+		*s = make([]T, n, n+n/4)
+	}
+	a.used++
+	return (*s)[:n]
+}
+
+func (a *assembler) reset(h format.RecordHeader) {
+	a.coefs.reset()
+	a.offsets.reset()
+	a.indices.reset()
+	a.record = record{h, a.record.sections[:0]}
+}
+
+func (a *assembler) add(specs ...format.SectionSpec) {
+	a.record.sections = append(a.record.sections, specs...)
+}
+
+// batch builds training batch number of mode fanout. Seeds of a batch are ascending, so
+// that it depends on the set of them and not on how it was found.
+func (a *assembler) batch(number int) *record {
+	if a.sampler == nil {
+		a.sampler = a.newSampler()
+	}
+	variant, seeds := a.seedsOf(number)
+	a.seeds = append(a.seeds[:0], seeds...)
+	slices.Sort(a.seeds)
+	b := a.sampler.Sample(variant, a.seeds)
+	a.reset(format.RecordHeader{
+		Task: format.TaskNode, Split: format.PartTrain, Space: format.SpaceLocal, SplitColumn: splitColumn(&a.params),
+		Number: uint32(number), Variant: uint32(variant), NumLayers: len(b.Layers), NumSeeds: uint64(len(seeds)),
+		HopNodes: hopNodes(b), LayerEdges: layerEdges(b),
+	})
+	a.add(format.Int32Section(format.NodesNumber, format.AnyLayer, b.Nodes))
+	for l := range b.Layers {
+		a.layer(uint16(l), &b.Layers[l], b.HopNodes[len(b.Layers)-l])
+	}
+	for i := range a.norms {
+		a.nodeCoefs(&a.norms[i], b.Nodes)
+	}
+	a.labels(b.Nodes[:len(seeds)])
+	if a.params.Store == StorePacked {
+		a.add(a.packedRows(b.Nodes))
+	}
+	return &a.record
+}
+
+// layer adds the block of a layer with all that belongs to it alone.
+func (a *assembler) layer(l uint16, block *sample.Layer, numSrc int) {
+	a.add(format.Int64Section(format.BlockIndptr, l, block.Indptr), format.Int32Section(format.BlockIndices, l, block.Indices))
+	for i := range a.norms {
+		if n := &a.norms[i]; n.Edge != nil {
+			edge := a.coefs.take(len(block.Entries))
+			for e, entry := range block.Entries {
+				edge[e] = n.Edge[entry]
+			}
+			a.add(format.Float32Section(format.CoefEdge, l, n.coef, edge))
+		}
+	}
+	if hasImportance(&a.params, int(l)) {
+		a.add(format.Float32Section(format.CoefImportance, l, format.CoefNone, block.Importance))
+	}
+	if hasTranspose(&a.params, int(l)) {
+		a.transpose(l, block.Indptr, block.Indices, numSrc)
+	}
+}
+
+// hasImportance reports whether the layer stores coef.importance: not where every
+// neighbour is taken, which makes it all ones.
+func hasImportance(p *format.BatchParams, layer int) bool {
+	return p.Fanout[len(p.Fanout)-1-layer] != sample.All
+}
+
+// transpose adds the transpose of a block (see graph.Transpose, its twin that allocates).
+func (a *assembler) transpose(l uint16, indptr []int64, indices []int32, numSrc int) {
+	tIndptr, tIndices, tEdge := a.offsets.take(numSrc+1), a.indices.take(len(indices)), a.offsets.take(len(indices))
+	transpose(indptr, indices, tIndptr, tIndices, tEdge)
+	a.add(
+		format.Int64Section(format.TransposeIndptr, l, tIndptr),
+		format.Int32Section(format.TransposeIndices, l, tIndices),
+		format.Int64Section(format.TransposeEdge, l, tEdge))
+}
+
+// transpose fills the rows of the transposed block: row s lists the dst of s ascending,
+// tEdge the place of each entry in indices. len(tIndptr) is the number of src + 1.
+func transpose(indptr []int64, indices []int32, tIndptr []int64, tIndices []int32, tEdge []int64) {
+	clear(tIndptr)
+	next := tIndptr[1:] // counts, then the place of each row's next entry, in the end the next row's start
+	for _, s := range indices {
+		next[s]++
+	}
+	at := int64(0)
+	for s, n := range next {
+		next[s] = at
+		at += n
+	}
+	for d := range len(indptr) - 1 {
+		for e := indptr[d]; e < indptr[d+1]; e++ {
+			s := indices[e]
+			to := next[s]
+			next[s]++
+			tIndices[to], tEdge[to] = int32(d), e
+		}
+	}
+}
+
+// nodeCoefs adds the factors of a kind for the nodes of a batch.
+func (a *assembler) nodeCoefs(n *coefNorm, nodes []int32) {
+	for _, part := range n.parts() {
+		values := a.coefs.take(len(nodes))
+		for i, v := range nodes {
+			values[i] = part.values[v]
+		}
+		a.add(format.Float32Section(part.kind, format.AnyLayer, n.coef, values))
+	}
+}
+
+// coefPart is one per-node array of a kind of coefficients.
+type coefPart struct {
+	kind   format.Kind
+	values []float32
+}
+
+// parts lists what the kind doesn't leave out.
+func (n *coefNorm) parts() []coefPart {
+	parts := []coefPart{}
+	for _, p := range []coefPart{{format.CoefSrc, n.Src}, {format.CoefDst, n.Dst}, {format.CoefSelf, n.Self}} {
+		if p.values != nil {
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
+// labels adds the targets of the seeds.
+func (a *assembler) labels(seeds []int32) {
+	s := a.snap
+	switch numSeeds := uint64(len(seeds)); {
+	case s.Class != nil:
+		a.labelClass = gatherRows(a.labelClass, s.Class, 1, seeds)
+		a.add(format.Int32Section(format.SeedsLabel, format.AnyLayer, a.labelClass))
+	case s.Bits != nil:
+		cols := len(s.Bits) / s.NumNodes()
+		a.labelBits = gatherRows(a.labelBits, s.Bits, cols, seeds)
+		a.add(labelSection(format.U8, numSeeds, cols, format.Bytes(a.labelBits)))
+	case s.Values != nil:
+		cols := len(s.Values) / s.NumNodes()
+		a.labelValue = gatherRows(a.labelValue, s.Values, cols, seeds)
+		a.add(labelSection(format.F32, numSeeds, cols, format.Bytes(a.labelValue)))
+	}
+}
+
+// rangeLabels adds the targets and masks of the rows lo..hi-1.
+func (a *assembler) rangeLabels(lo, hi int) {
+	s, numRows := a.snap, uint64(hi-lo)
+	switch n := s.NumNodes(); {
+	case s.Class != nil:
+		a.add(format.Int32Section(format.SeedsLabel, format.AnyLayer, s.Class[lo:hi]))
+	case s.Bits != nil:
+		cols := len(s.Bits) / n
+		a.add(labelSection(format.U8, numRows, cols, s.Bits[lo*cols:hi*cols]))
+	case s.Values != nil:
+		cols := len(s.Values) / n
+		a.add(labelSection(format.F32, numRows, cols, format.Bytes(s.Values[lo*cols:hi*cols])))
+	}
+	if cols := len(s.Manifest.Splits); cols > 0 {
+		a.add(format.SectionSpec{Kind: format.SeedsMask, Layer: format.AnyLayer, DType: format.U8,
+			Shape: []uint64{numRows, uint64(cols)}, Data: s.Mask[lo*cols : hi*cols]})
+	}
+}
+
+func labelSection(dtype format.DType, numRows uint64, cols int, data []byte) format.SectionSpec {
+	return format.SectionSpec{Kind: format.SeedsLabel, Layer: format.AnyLayer, DType: dtype, Shape: []uint64{numRows, uint64(cols)}, Data: data}
+}
+
+// gatherRows returns the rows of a table of cols columns, in out's memory where they fit.
+func gatherRows[T any](out, table []T, cols int, rows []int32) []T {
+	out = out[:0]
+	for _, v := range rows {
+		out = append(out, table[int(v)*cols:][:cols]...)
+	}
+	return out
+}
+
+// packedRows is table.rows of a batch, gathered while it is written.
+func (a *assembler) packedRows(nodes []int32) format.SectionSpec {
+	const pieceElements = 1 << 17
+	table, cols := a.snap.Features, a.snap.NumFeatures()
+	return format.SectionSpec{
+		Kind: format.TableRows, Layer: format.AnyLayer, DType: format.F32, Shape: []uint64{uint64(len(nodes)), uint64(cols)},
+		Write: func(w io.Writer) error {
+			perPiece := max(pieceElements/cols, 1)
+			for start := 0; start < len(nodes); start += perPiece {
+				a.rows = gatherRows(a.rows, table, cols, nodes[start:min(start+perPiece, len(nodes))])
+				if _, err := w.Write(format.Bytes(a.rows)); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// eval builds evaluation block i: consecutive rows with all their neighbours.
+func (a *assembler) eval(i int) *record {
+	lo, hi := int(a.evalStarts[i]), int(a.evalStarts[i+1])
+	a.reset(a.globalHeader(lo, hi))
+	a.record.header.Number = uint32(i)
+	a.rowBlock(lo, hi)
+	a.rangeLabels(lo, hi)
+	return &a.record
+}
+
+// globalHeader is the head of a record over the rows lo..hi-1, all of them seeds.
+func (a *assembler) globalHeader(lo, hi int) format.RecordHeader {
+	return format.RecordHeader{
+		Task: format.TaskNode, Space: format.SpaceGlobal, SplitColumn: format.AnySplit,
+		DstStart: uint64(lo), DstEnd: uint64(hi), NumSeeds: uint64(hi - lo), HopNodes: []uint64{uint64(a.snap.NumNodes())}, LayerEdges: []uint64{},
+	}
+}
+
+// rowBlock adds the block of the rows lo..hi-1 without self loops, and its edge
+// coefficients. It returns the block.
+func (a *assembler) rowBlock(lo, hi int) (indptr []int64, indices []int32) {
+	in := &a.snap.In
+	first, last := in.Indptr[lo], in.Indptr[hi]
+	indptr, indices = a.offsets.take(hi-lo+1), a.indices.take(int(last - first))[:0]
+	indptr[0] = 0
+	for v := lo; v < hi; v++ {
+		for _, u := range in.Row(int32(v)) {
+			if int(u) != v {
+				indices = append(indices, u)
+			}
+		}
+		indptr[v-lo+1] = int64(len(indices))
+	}
+	a.add(format.Int64Section(format.BlockIndptr, format.AnyLayer, indptr), format.Int32Section(format.BlockIndices, format.AnyLayer, indices))
+	for i := range a.norms {
+		if n := &a.norms[i]; n.Edge != nil {
+			edge := a.coefs.take(int(last - first))[:0]
+			for v := lo; v < hi; v++ {
+				start := in.Indptr[v]
+				for at, u := range in.Row(int32(v)) {
+					if int(u) != v {
+						edge = append(edge, n.Edge[start+int64(at)])
+					}
+				}
+			}
+			a.add(format.Float32Section(format.CoefEdge, format.AnyLayer, n.coef, edge))
+		}
+	}
+	return indptr, indices
+}
+
+// coefTable builds the one record of coefs.plf.
+func (a *assembler) coefTable() *record {
+	a.reset(a.globalHeader(0, a.snap.NumNodes()))
+	a.record.header.Task, a.record.header.NumSeeds = format.TaskNone, 0
+	a.allCoefs()
+	return &a.record
+}
+
+// allCoefs adds the factors of every kind for all nodes.
+func (a *assembler) allCoefs() {
+	for i := range a.norms {
+		n := &a.norms[i]
+		for _, part := range n.parts() {
+			a.add(format.Float32Section(part.kind, format.AnyLayer, n.coef, part.values))
+		}
+	}
+}
+
+// fullBatch returns the one batch of mode full: the whole graph. It is built once and
+// stays valid as long as the source.
+func (s *source) fullBatch() *record {
+	s.fullOnce.Do(func() {
+		a := newAssembler(s)
+		n := s.snap.NumNodes()
+		a.reset(a.globalHeader(0, n))
+		indptr, indices := a.rowBlock(0, n)
+		a.transpose(format.AnyLayer, indptr, indices, n)
+		a.allCoefs()
+		a.rangeLabels(0, n)
+		s.full = a.record
+	})
+	return &s.full
+}
+
+// training builds training batch number of either mode.
+func (a *assembler) training(number int) *record {
+	if a.params.Mode == ModeFull {
+		return a.fullBatch()
+	}
+	return a.batch(number)
+}
+
+func hopNodes(b *sample.Batch) []uint64 {
+	counts := make([]uint64, len(b.HopNodes))
+	for h, n := range b.HopNodes {
+		counts[h] = uint64(n)
+	}
+	return counts
+}
+
+// layerEdges counts the edges of each layer by the hop of their dst.
+func layerEdges(b *sample.Batch) []uint64 {
+	numHops, numLayers := len(b.HopNodes), len(b.Layers)
+	counts := make([]uint64, numLayers*numHops)
+	for l := range b.Layers {
+		start := int64(0)
+		for h := range numLayers - l {
+			end := b.Layers[l].Indptr[b.HopNodes[h]]
+			counts[l*numHops+h] = uint64(end - start)
+			start = end
+		}
+	}
+	return counts
+}

@@ -1,0 +1,309 @@
+package batch
+
+import (
+	"context"
+	"math"
+
+	"github.com/prelift/prelift/format"
+	"github.com/prelift/prelift/precompute/internal/sample"
+	"github.com/prelift/prelift/snapshot"
+)
+
+// Options steer Resolve and Write without shaping what Write writes, but for
+// MaxAmplification, by which Resolve settles the store.
+type Options struct {
+	Threads  int                                  // 0: all cores
+	Progress func(step string, done, total int64) // may be nil; called by one goroutine at a time
+
+	// MaxAmplification bounds BytesPerVariant over FeatureTableBytes; 0 for no bound.
+	// Resolve refuses what is over it, and lets store auto pack rows only within it.
+	MaxAmplification float64
+
+	CopyFiles bool  // copy the snapshot's tables where they could be linked
+	Plan      *Plan // of Resolve for the same snapshot and parameters; saves Write some work
+}
+
+// Plan says what Write will write. Sizes are exact where every batch was measured, else
+// from a sample of them, evenly spread.
+type Plan struct {
+	NumBatches        int // of all variants
+	BatchesPerVariant int
+	NumSeeds          int   // of one variant
+	NumRows           int64 // nodes of all batches
+	NumSampledEdges   int64
+	Exact             bool
+
+	Bytes             int64 // of training shards
+	BytesPerVariant   int64
+	EvalBytes         int64
+	LinkedBytes       int64 // tables of the snapshot, linked or copied in
+	FeatureTableBytes int64
+	Amplification     float64 // BytesPerVariant over FeatureTableBytes; 0 without features
+
+	source *source
+}
+
+// Resolve checks the parameters that were asked for and returns them with all that was
+// left open settled, and the plan. Errors are *ParamError where the request is at fault.
+func Resolve(ctx context.Context, snap *snapshot.Snapshot, p format.BatchParams, opt Options) (format.BatchParams, *Plan, error) {
+	var plan *Plan
+	err := format.Guard("snapshot", func() (err error) {
+		p, plan, err = resolve(ctx, snap, p, opt)
+		return err
+	})
+	return p, plan, err
+}
+
+func resolve(ctx context.Context, snap *snapshot.Snapshot, p format.BatchParams, opt Options) (format.BatchParams, *Plan, error) {
+	p, err := checkParams(snap, p)
+	if err != nil {
+		return p, nil, err
+	}
+	s, err := newSource(snap, p)
+	if err != nil {
+		return p, nil, err
+	}
+	if n := float64(s.batchesPerVariant()) * float64(p.Variants); n > math.MaxInt32 {
+		return p, nil, paramErrorf("%.0f batches: at most %d; use a larger --batch-size or fewer --variants", n, math.MaxInt32)
+	}
+	s.settleOrder()
+	sizes, err := s.measure(ctx, opt.Progress)
+	if err != nil {
+		return p, nil, err
+	}
+	plan := &Plan{
+		NumBatches: s.numBatches(), BatchesPerVariant: s.batchesPerVariant(), NumSeeds: s.numSeeds(), Exact: sizes.exact,
+		NumRows: sizes.total(sizes.rows), NumSampledEdges: sizes.total(sizes.edges),
+		FeatureTableBytes: featureTableBytes(snap), LinkedBytes: linkedBytes(snap, &p), source: s,
+	}
+	if s.params.Store == Auto {
+		s.params.Store = StorePacked
+		limit := opt.MaxAmplification
+		if limit == 0 {
+			limit = defaultAmplification
+		}
+		if plan.setBytes(sizes.packed); plan.Amplification > limit {
+			s.params.Store = StoreIDs
+		}
+	}
+	plan.setBytes(sizes.ids)
+	if s.params.Store == StorePacked {
+		plan.setBytes(sizes.packed)
+	}
+	if opt.MaxAmplification > 0 && plan.Amplification > opt.MaxAmplification {
+		return s.params, plan, paramErrorf("a variant of batches would take %.2f times the feature table (%d of %d bytes), over --max-amplification %g; use --store ids, a smaller --fanout or a larger --batch-size",
+			plan.Amplification, plan.BytesPerVariant, plan.FeatureTableBytes, opt.MaxAmplification)
+	}
+	plan.EvalBytes, err = s.evalBytes(ctx)
+	return s.params, plan, err
+}
+
+func (p *Plan) setBytes(batchSizes []int64) {
+	p.Bytes = p.source.shardBytes(batchSizes)
+	p.BytesPerVariant, p.Amplification = perVariant(p.Bytes, p.source.params.Variants, p.FeatureTableBytes)
+}
+
+// perVariant returns bytes per variant, rounded down, and the amplification, 0 without a
+// feature table.
+func perVariant(bytes int64, variants int, tableBytes int64) (perVariant int64, amplification float64) {
+	perVariant = bytes / int64(variants)
+	if tableBytes > 0 {
+		amplification = float64(perVariant) / float64(tableBytes)
+	}
+	return perVariant, amplification
+}
+
+func featureTableBytes(snap *snapshot.Snapshot) int64 {
+	return int64(snap.NumNodes()) * int64(snap.NumFeatures()) * 4
+}
+
+// batchSizes is what measured batches come to. Slices are over the batches measured.
+type batchSizes struct {
+	numBatches  int // of the set
+	exact       bool
+	ids, packed []int64 // record bytes in either store; packed is nil without features
+	rows, edges []int64
+}
+
+// total scales a sum over the measured batches up to all.
+func (b *batchSizes) total(measured []int64) int64 {
+	sum := int64(0)
+	for _, n := range measured {
+		sum += n
+	}
+	if b.exact {
+		return sum
+	}
+	return int64(float64(sum) / float64(len(measured)) * float64(b.numBatches))
+}
+
+const (
+	fewestMeasured = 32
+	// A predicted size is to be within 5 %: at 1 % standard error of the mean that is
+	// five of them, with room for what evenly spread batches have in common.
+	measuredError = 0.01
+)
+
+// measure builds a sample of the training batches, evenly spread, and notes what they
+// need: 32, twice as many while their mean is uncertain, all where that is about as good.
+func (s *source) measure(ctx context.Context, progress func(string, int64, int64)) (*batchSizes, error) {
+	b := &batchSizes{numBatches: s.numBatches()}
+	a := newAssembler(s)
+	defer a.release()
+	for want := fewestMeasured; ; want *= 2 {
+		if want*2 > b.numBatches {
+			want, b.exact = b.numBatches, true
+		}
+		b.ids, b.packed, b.rows, b.edges = nil, nil, nil, nil
+		for i := range want {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			if err := b.add(a, int(int64(i)*int64(b.numBatches)/int64(want))); err != nil {
+				return nil, err
+			}
+			if progress != nil {
+				progress("measure batches", int64(i+1), int64(want))
+			}
+		}
+		if b.exact || relativeError(b.ids) <= measuredError && relativeError(b.packed) <= measuredError {
+			return b, nil
+		}
+	}
+}
+
+func (b *batchSizes) add(a *assembler, number int) error {
+	r := a.training(number)
+	ids := record{r.header, r.sections}
+	if r.header.Space == format.SpaceLocal && a.snap.NumFeatures() > 0 {
+		rows := a.packedRows(nil)
+		rows.Shape[0] = r.header.HopNodes[r.header.NumLayers]
+		if a.params.Store == StorePacked {
+			ids.sections = r.sections[:len(r.sections)-1]
+		}
+		size, err := (&record{r.header, append(ids.sections[:len(ids.sections):len(ids.sections)], rows)}).sizeBytes()
+		if err != nil {
+			return err
+		}
+		b.packed = append(b.packed, size)
+	}
+	size, err := ids.sizeBytes()
+	b.ids = append(b.ids, size)
+	b.rows = append(b.rows, int64(r.header.HopNodes[len(r.header.HopNodes)-1]))
+	b.edges = append(b.edges, numEdges(r.sections))
+	return err
+}
+
+// numEdges counts the edges of all blocks of a record.
+func numEdges(sections []format.SectionSpec) (n int64) {
+	for i := range sections {
+		if sections[i].Kind == format.BlockIndices {
+			n += int64(sections[i].Shape[0])
+		}
+	}
+	return n
+}
+
+// relativeError is the standard error of the mean over the mean.
+func relativeError(x []int64) float64 {
+	if len(x) < 2 {
+		return 0
+	}
+	mean := 0.0
+	for _, v := range x {
+		mean += float64(v) / float64(len(x))
+	}
+	variance := 0.0
+	for _, v := range x {
+		variance += (float64(v) - mean) * (float64(v) - mean) / float64(len(x)-1)
+	}
+	return math.Sqrt(variance/float64(len(x))) / mean
+}
+
+// shardBytes returns the size of all training shards whose records have the measured
+// sizes: those of every batch, or of some, which then stand for their neighbours.
+func (s *source) shardBytes(measured []int64) (total int64) {
+	n := s.numBatches()
+	sizes := make([]int64, 0, s.params.BatchesPerFile)
+	for number := range n {
+		sizes = append(sizes, measured[int64(number)*int64(len(measured))/int64(n)])
+		if len(sizes) == s.params.BatchesPerFile || number == n-1 {
+			total += format.FileSizeBytes(sizes)
+			sizes = sizes[:0]
+		}
+	}
+	return total
+}
+
+// evalBytes returns the exact size of the evaluation files.
+func (s *source) evalBytes(ctx context.Context) (total int64, err error) {
+	if s.numEvalBlocks() == 0 {
+		return 0, nil
+	}
+	a := newAssembler(s)
+	size, err := a.coefTable().sizeBytes()
+	if err != nil {
+		return 0, err
+	}
+	total = format.FileSizeBytes([]int64{size})
+	var sizes []int64
+	for i := range s.numEvalBlocks() {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		if size, err = a.eval(i).sizeBytes(); err != nil {
+			return 0, err
+		}
+		sizes = append(sizes, size)
+		if len(sizes) == s.params.BatchesPerFile || i == s.numEvalBlocks()-1 {
+			total += format.FileSizeBytes(sizes)
+			sizes = sizes[:0]
+		}
+	}
+	return total, nil
+}
+
+// linkedFiles lists the snapshot's files that belong into the set, as they are named
+// there and here (the names are the same).
+func linkedFiles(snap *snapshot.Snapshot, p *format.BatchParams) []format.FileInfo {
+	linked := []format.FileInfo{}
+	for _, f := range snap.Manifest.Files {
+		switch f.Name {
+		case format.SetIDsFile, format.SetLabelsFile, format.SetSplitsFile:
+			linked = append(linked, f)
+		case format.SetFeaturesFile:
+			if p.LinkFeatures != None {
+				linked = append(linked, f)
+			}
+		}
+	}
+	return linked
+}
+
+func linkedBytes(snap *snapshot.Snapshot, p *format.BatchParams) (total int64) {
+	for _, f := range linkedFiles(snap, p) {
+		total += int64(f.SizeBytes)
+	}
+	return total
+}
+
+// sourceOf returns the plan's source where it fits, else a new one.
+func sourceOf(snap *snapshot.Snapshot, p format.BatchParams, plan *Plan) (*source, error) {
+	if plan != nil && plan.source.snap == snap && sameParams(&plan.source.params, &p) {
+		return plan.source, nil
+	}
+	if p.Store == Auto || p.Order == Auto || p.Mode == ModeFanout && p.Order != sample.Locality && p.Order != sample.Random {
+		return nil, paramErrorf("store %q and order %q are not settled", p.Store, p.Order)
+	}
+	again, err := checkParams(snap, p)
+	if err != nil {
+		return nil, err
+	}
+	return newSource(snap, again)
+}
+
+func sameParams(a, b *format.BatchParams) bool {
+	keyA, errA := format.DigestOf(a)
+	keyB, errB := format.DigestOf(b)
+	return errA == nil && errB == nil && keyA == keyB
+}

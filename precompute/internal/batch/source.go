@@ -1,0 +1,161 @@
+package batch
+
+import (
+	"sync"
+
+	"github.com/prelift/prelift/format"
+	"github.com/prelift/prelift/precompute/internal/sample"
+	"github.com/prelift/prelift/snapshot"
+	"github.com/prelift/prelift/snapshot/graph"
+)
+
+// Bounds of an evaluation block: it ends before the row that would bring it over
+// either, so only a row that is over by itself makes a larger one.
+const (
+	maxEvalRows  = 1 << 16
+	maxEvalEdges = 1 << 20
+)
+
+// source is what all workers cut batches from: the snapshot, the settled parameters and
+// what follows from them. Read-only and safe for concurrent use.
+type source struct {
+	snap   *snapshot.Snapshot
+	params format.BatchParams
+	norms  []coefNorm
+	memo   *sample.Memo // nil in mode full
+
+	order    sample.Order // of the seeds; zero in mode full
+	variants []variantOrder
+
+	evalStarts []int32 // first row of each evaluation block, then NumNodes
+
+	fullOnce sync.Once
+	full     record
+}
+
+// coefNorm is one kind of coefficients that the set stores.
+type coefNorm struct {
+	coef format.Coef
+	graph.Norm
+}
+
+// variantOrder is the seeds of one variant in their order, made when first needed.
+type variantOrder struct {
+	once  sync.Once
+	seeds []int32
+}
+
+// record is one record to be written, or measured.
+type record struct {
+	header   format.RecordHeader
+	sections []format.SectionSpec
+}
+
+func (r *record) sizeBytes() (int64, error) { return format.RecordSizeBytes(&r.header, r.sections) }
+
+// newSource prepares what p says; p.Order may still be auto (see settleOrder).
+func newSource(snap *snapshot.Snapshot, p format.BatchParams) (*source, error) {
+	s := &source{snap: snap, params: p}
+	kinds, err := coefKinds(&p)
+	if err != nil {
+		return nil, err
+	}
+	for _, coef := range kinds {
+		norm, err := snap.Norm(coef)
+		if err != nil {
+			return nil, err
+		}
+		s.norms = append(s.norms, coefNorm{coef, norm})
+	}
+	if p.Mode == ModeFull {
+		return s, nil
+	}
+	if p.Eval == EvalLayerwise {
+		s.evalStarts = evalStarts(snap.In.Indptr)
+	}
+	seeds, err := trainSeeds(snap, p.Split)
+	if err != nil {
+		return nil, err
+	}
+	s.memo = sample.NewMemo(&snap.In, s.samplerOptions())
+	s.order = sample.Order{Seeds: seeds, Keys: snap.Keys, BatchSize: p.BatchSize, Seed: int64(p.Seed)}
+	if snap.Class != nil || snap.Bits != nil {
+		s.order.Labels = sample.Labels{Class: snap.Class, Bits: snap.Bits, NumClasses: int(snap.Manifest.NumClasses)}
+	}
+	if p.Order != sample.Random {
+		s.order.Place = graph.Inverse(graph.BFSOrder(&snap.In, snap.Out, snap.Component, len(snap.ComponentSizes)))
+	}
+	s.variants = make([]variantOrder, p.Variants)
+	return s, nil
+}
+
+// settleOrder decides order auto, by measuring both.
+func (s *source) settleOrder() {
+	if s.params.Mode != ModeFanout || s.params.Order != Auto {
+		return
+	}
+	sampler := s.newSampler()
+	defer sampler.Release()
+	s.params.Order = sample.PickOrder(&s.order, sampler)
+	if s.params.Order == sample.Random {
+		s.order.Place = nil
+	}
+}
+
+func (s *source) samplerOptions() sample.Options {
+	return sample.Options{Fanout: s.params.Fanout, Seed: int64(s.params.Seed), KeepEntries: s.hasEdgeCoefs()}
+}
+
+func (s *source) newSampler() *sample.Sampler {
+	return sample.NewSampler(&s.snap.In, s.snap.Keys, s.samplerOptions(), s.memo)
+}
+
+// hasEdgeCoefs reports whether a kind keeps a number for each edge.
+func (s *source) hasEdgeCoefs() bool {
+	for i := range s.norms {
+		if s.norms[i].Edge != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *source) batchesPerVariant() int {
+	if s.params.Mode == ModeFull {
+		return 1
+	}
+	return s.order.NumBatches()
+}
+
+func (s *source) numBatches() int { return s.batchesPerVariant() * s.params.Variants }
+
+// numSeeds is that of one variant.
+func (s *source) numSeeds() int {
+	if s.params.Mode == ModeFull {
+		return s.snap.NumNodes()
+	}
+	return len(s.order.Seeds)
+}
+
+func (s *source) numEvalBlocks() int { return max(len(s.evalStarts)-1, 0) }
+
+// seedsOf returns the variant and the seeds of a batch, in the order of the variant.
+func (s *source) seedsOf(number int) (variant int, seeds []int32) {
+	variant, place := number/s.batchesPerVariant(), number%s.batchesPerVariant()
+	v := &s.variants[variant]
+	v.once.Do(func() { v.seeds = s.order.Variant(variant) })
+	start := place * s.params.BatchSize
+	return variant, v.seeds[start:min(start+s.params.BatchSize, len(v.seeds))]
+}
+
+// evalStarts cuts the rows into evaluation blocks.
+func evalStarts(indptr []int64) []int32 {
+	starts, numRows := []int32{0}, len(indptr)-1
+	for v := range numRows {
+		first := int(starts[len(starts)-1])
+		if v > first && (v-first == maxEvalRows || indptr[v+1]-indptr[first] > maxEvalEdges) {
+			starts = append(starts, int32(v))
+		}
+	}
+	return append(starts, int32(numRows))
+}

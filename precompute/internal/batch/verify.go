@@ -1,0 +1,728 @@
+package batch
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+
+	"github.com/prelift/prelift/format"
+)
+
+// Verify reads every byte of the batch set in dir and recomputes what it can without the
+// snapshot: digests, CRCs and bounds (format), and what ties the files together: keys, shard and batch
+// numbers, totals and maxima, each seed once a variant and labelled train, hop order, rows
+// ascending and within the fanout, transposes, coefficients, labels, masks, feature rows, and
+// evaluation blocks that tile the nodes. Errors are of format's classes.
+func Verify(dir string) error {
+	s, err := openSet(dir)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if err := format.VerifyFiles(dir, s.m.Files); err != nil {
+		return err
+	}
+	for _, f := range s.opened {
+		if err := f.Verify(); err != nil {
+			return err
+		}
+	}
+	return format.Guard(filepath.Base(dir), s.verify)
+}
+
+// set is an open batch set: every file mapped, heads checked, tables at hand.
+type set struct {
+	dir    string
+	id     format.Digest
+	m      *format.BatchSet
+	place  string // of the manifest, for messages
+	opened []*format.File
+
+	batches, evals []*format.File
+	coefs          *format.Record // nil without evaluation blocks
+	labels         *format.Record
+	mask           []uint8   // [NumNodes, splits]; nil without splits
+	features       []float32 // nil without features, or where they aren't linked
+
+	seen     []bool  // by the batch at hand; all false between batches
+	variants []int32 // by node: variants in which it was a seed
+}
+
+// faultf wraps a class of format's with the place and the numbers.
+func faultf(class error, place, detail string, args ...any) error {
+	return fmt.Errorf("%s: %w: %s", place, class, fmt.Sprintf(detail, args...))
+}
+
+func (s *set) close() {
+	for _, f := range s.opened {
+		f.Close()
+	}
+}
+
+// openSet opens the batch set in dir: its manifest, the presence, size, kind and keys of
+// every file, and the heads of the tables.
+func openSet(dir string) (*set, error) {
+	s := &set{dir: dir, place: filepath.Join(filepath.Base(dir), format.ManifestName)}
+	if err := s.open(); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *set) open() (err error) {
+	if s.id, s.m, err = format.ReadBatchSet(s.dir); err != nil {
+		return err
+	}
+	m := s.m
+	if _, err := format.CheckFiles(s.dir, m.Files); err != nil {
+		return err
+	}
+	if err := s.checkManifest(); err != nil {
+		return err
+	}
+	numShards := shardCount(m.NumBatches, m.Params.BatchesPerFile)
+	numEvals := shardCount(m.NumEvalBlocks, m.Params.BatchesPerFile)
+	if numShards+numEvals > format.Int(len(m.Files)) {
+		return faultf(format.ErrMissing, s.place, "%d batches and %d evaluation blocks need %d files, %d are listed", m.NumBatches, m.NumEvalBlocks, numShards+numEvals, len(m.Files))
+	}
+	if s.batches, err = s.openShards(int(numShards), format.FileBatches, format.BatchFile); err != nil {
+		return err
+	}
+	if s.evals, err = s.openShards(int(numEvals), format.FileEval, format.EvalFile); err != nil {
+		return err
+	}
+	if err := s.openTables(); err != nil {
+		return err
+	}
+	if len(s.opened) != len(m.Files) {
+		return faultf(format.ErrLayout, s.place, "%d files are listed, a set like this has %d", len(m.Files), len(s.opened))
+	}
+	return nil
+}
+
+func shardCount(numRecords format.Int, perFile int) format.Int {
+	return (numRecords + format.Int(perFile) - 1) / format.Int(perFile)
+}
+
+// checkManifest checks what the rest relies on.
+func (s *set) checkManifest() error {
+	m, p := s.m, &s.m.Params
+	if p.Task != TaskNode || p.Mode != ModeFanout && p.Mode != ModeFull {
+		return faultf(format.ErrVersion, s.place, "task %q, mode %q: this version knows node, and fanout and full", p.Task, p.Mode)
+	}
+	if _, err := coefKinds(p); err != nil {
+		return faultf(format.ErrLayout, s.place, "%v", err)
+	}
+	for _, k := range p.Fanout {
+		if k < -1 {
+			return faultf(format.ErrLayout, s.place, "fanout %d", k)
+		}
+	}
+	switch {
+	case p.Variants < 1 || p.BatchesPerFile < 1 || p.BatchesPerFile > format.MaxRecords || m.NumNodes < 1 || m.NumNodes > math.MaxInt32 ||
+		m.NumFeatures < 0 || m.NumFeatures > 1<<24 || m.NumEvalBlocks < 0 || m.NumEvalBlocks > m.NumNodes || m.NumSeeds < 1 || m.NumSeeds > m.NumNodes:
+		return faultf(format.ErrLayout, s.place, "%d variants, %d batches a file, %d nodes, %d features, %d evaluation blocks, %d seeds",
+			p.Variants, p.BatchesPerFile, m.NumNodes, m.NumFeatures, m.NumEvalBlocks, m.NumSeeds)
+	case m.NumBatches < 1 || m.NumBatches > math.MaxInt32 || m.BatchesPerVariant < 1 || m.NumBatches%m.BatchesPerVariant != 0 || m.NumBatches/m.BatchesPerVariant != format.Int(p.Variants):
+		return faultf(format.ErrLayout, s.place, "%d batches, %d a variant, %d variants", m.NumBatches, m.BatchesPerVariant, p.Variants)
+	case m.NumLayers != len(p.Fanout) || (p.Mode == ModeFull) != (m.NumLayers == 0):
+		return faultf(format.ErrLayout, s.place, "%d layers, mode %s, fanout %v", m.NumLayers, p.Mode, p.Fanout)
+	case len(m.Maxima.LayerEdges) != max(m.NumLayers, 1):
+		return faultf(format.ErrLayout, s.place, "maxima of %d layers, want %d", len(m.Maxima.LayerEdges), max(m.NumLayers, 1))
+	case p.Mode == ModeFanout && (p.BatchSize < 1 || shardCount(m.NumSeeds, p.BatchSize) != m.BatchesPerVariant) || p.Mode == ModeFull && m.NumBatches != 1:
+		return faultf(format.ErrLayout, s.place, "%d seeds in %d batches of %d", m.NumSeeds, m.BatchesPerVariant, p.BatchSize)
+	case p.Split < -1 || p.Split >= len(m.Splits):
+		return faultf(format.ErrLayout, s.place, "split column %d of %d", p.Split, len(m.Splits))
+	case m.FeatureTableBytes != m.NumNodes*m.NumFeatures*4 || (m.Features != nil) != (m.NumFeatures > 0):
+		return faultf(format.ErrLayout, s.place, "feature table of %d bytes for %d nodes with %d features", m.FeatureTableBytes, m.NumNodes, m.NumFeatures)
+	case (m.NumEvalBlocks > 0) != (p.Mode == ModeFanout && p.Eval == EvalLayerwise):
+		return faultf(format.ErrLayout, s.place, "%d evaluation blocks with mode %s, evaluation %s", m.NumEvalBlocks, p.Mode, p.Eval)
+	}
+	return nil
+}
+
+// openFile opens a listed file that must be of that kind and of a set with that key.
+func (s *set) openFile(name string, kind format.FileKind, key, snapshotID format.Digest) (*format.File, error) {
+	if _, ok := s.m.FileOf(name); !ok {
+		return nil, faultf(format.ErrMissing, s.place, "%s isn't listed", name)
+	}
+	f, err := format.Open(filepath.Join(s.dir, name))
+	if err != nil {
+		return nil, err
+	}
+	s.opened = append(s.opened, f)
+	switch {
+	case f.Header.Kind != kind:
+		return nil, faultf(format.ErrLayout, name, "file kind %d, want %d", f.Header.Kind, kind)
+	case f.Header.SetKey != key || f.Header.SnapshotID != snapshotID:
+		return nil, faultf(format.ErrMismatch, name, "set key %x and snapshot %x, want %x and %x", f.Header.SetKey[:8], f.Header.SnapshotID[:8], key[:8], snapshotID[:8])
+	}
+	return f, nil
+}
+
+func (s *set) openShards(n int, kind format.FileKind, name func(int) string) ([]*format.File, error) {
+	files := make([]*format.File, n)
+	for i := range files {
+		f, err := s.openFile(name(i), kind, s.m.SetKey, s.m.SnapshotID)
+		if err != nil {
+			return nil, err
+		}
+		if f.Header.Shard != uint32(i) {
+			return nil, faultf(format.ErrLayout, f.Name(), "shard number %d, want %d", f.Header.Shard, i)
+		}
+		files[i] = f
+	}
+	return files, nil
+}
+
+// openTable opens a file of one global record over all nodes.
+func (s *set) openTable(name string, kind format.FileKind, key, snapshotID format.Digest) (*format.Record, error) {
+	f, err := s.openFile(name, kind, key, snapshotID)
+	if err != nil {
+		return nil, err
+	}
+	if len(f.Records) != 1 {
+		return nil, faultf(format.ErrLayout, name, "%d records, want 1", len(f.Records))
+	}
+	r, err := f.Record(0)
+	if err != nil {
+		return nil, err
+	}
+	if n := uint64(s.m.NumNodes); r.Space != format.SpaceGlobal || r.NumNodes() != n || r.DstStart != 0 || r.DstEnd != n {
+		return nil, faultf(format.ErrLayout, r.Place(), "a table of rows %d to %d of %d, the set has %d nodes", r.DstStart, r.DstEnd, r.NumNodes(), n)
+	}
+	return r, nil
+}
+
+func (s *set) openTables() error {
+	m, none := s.m, format.Digest{}
+	r, err := s.openTable(format.SetIDsFile, format.FileIDs, m.SnapshotKey, none)
+	if err != nil {
+		return err
+	}
+	if r.IDs().Len() != int(m.NumNodes) {
+		return faultf(format.ErrMissing, r.Place(), "%d ids for %d nodes", r.IDs().Len(), m.NumNodes)
+	}
+	if s.labels, err = s.openTable(format.SetLabelsFile, format.FileLabels, m.SnapshotKey, none); err != nil {
+		return err
+	}
+	if label := s.labels.Find(format.SeedsLabel, format.AnyLayer, format.CoefNone); label == nil || s.labels.NumSeeds != uint64(m.NumNodes) ||
+		label.DType == format.F32 && m.NumClasses != 0 || label.DType != format.F32 && s.labels.Names().Len() != int(m.NumClasses) {
+		return faultf(format.ErrLayout, s.labels.Place(), "labels of %d nodes with %d names, the set has %d nodes and %d classes", s.labels.NumSeeds, s.labels.Names().Len(), m.NumNodes, m.NumClasses)
+	}
+	if len(m.Splits) > 0 {
+		r, err := s.openTable(format.SetSplitsFile, format.FileLabels, m.SnapshotKey, none)
+		if err != nil {
+			return err
+		}
+		if s.mask = r.Uint8s(format.SeedsMask, format.AnyLayer); len(s.mask) != int(m.NumNodes)*len(m.Splits) || !slices.Equal(r.Names().Strings(), m.Splits) {
+			return faultf(format.ErrLayout, r.Place(), "%d masks, names %q; the set has %d nodes and splits %q", len(s.mask), r.Names().Strings(), m.NumNodes, m.Splits)
+		}
+	}
+	if m.NumFeatures > 0 && m.Params.LinkFeatures != None {
+		r, err := s.openTable(format.SetFeaturesFile, format.FileFeatures, m.SnapshotKey, none)
+		if err != nil {
+			return err
+		}
+		if s.features = r.Float32s(format.TableRows, format.AnyLayer, format.CoefNone); len(s.features) != int(m.NumNodes*m.NumFeatures) {
+			return faultf(format.ErrLayout, r.Place(), "%d elements, the set has %d nodes of %d features", len(s.features), m.NumNodes, m.NumFeatures)
+		}
+		if info, _ := m.FileOf(format.SetFeaturesFile); info != *m.Features {
+			return faultf(format.ErrLayout, s.place, "features are %s, the file listed is %s", m.Features.SHA256, info.SHA256)
+		}
+	}
+	if m.NumEvalBlocks > 0 {
+		s.coefs, err = s.openTable(format.SetCoefsFile, format.FileCoefs, m.SetKey, m.SnapshotID)
+	}
+	return err
+}
+
+// verify checks the contents against each other.
+func (s *set) verify() error {
+	s.seen = make([]bool, s.m.NumNodes)
+	s.variants = make([]int32, s.m.NumNodes)
+	if s.coefs != nil {
+		if err := s.checkCoefs(s.coefs); err != nil {
+			return err
+		}
+	}
+	if err := s.each(s.batches, int(s.m.NumBatches), s.checkBatch); err != nil {
+		return err
+	}
+	if err := s.checkSeeds(); err != nil {
+		return err
+	}
+	next := uint64(0)
+	err := s.each(s.evals, int(s.m.NumEvalBlocks), func(r *format.Record, number int) error {
+		if r.DstStart != next {
+			return faultf(format.ErrLayout, r.Place(), "evaluation block %d starts at row %d, want %d", number, r.DstStart, next)
+		}
+		next = r.DstEnd
+		return s.checkGlobal(r, number, false)
+	})
+	if err != nil {
+		return err
+	}
+	if s.coefs != nil && next != uint64(s.m.NumNodes) {
+		return faultf(format.ErrLayout, s.place, "evaluation blocks end at row %d of %d", next, s.m.NumNodes)
+	}
+	return s.checkTotals()
+}
+
+// each calls check for the records of the files, which must be count in all, numbered through.
+func (s *set) each(files []*format.File, count int, check func(r *format.Record, number int) error) error {
+	number := 0
+	for _, f := range files {
+		if want := min(count-number, s.m.Params.BatchesPerFile); len(f.Records) != want {
+			return faultf(format.ErrLayout, f.Name(), "%d records, want %d", len(f.Records), want)
+		}
+		for i := range f.Records {
+			r, err := f.Record(i)
+			if err != nil {
+				return err
+			}
+			if r.Number != uint32(number) || r.Task != format.TaskNode {
+				return faultf(format.ErrLayout, r.Place(), "number %d, task %d; want %d, %d", r.Number, r.Task, number, format.TaskNode)
+			}
+			if err := check(r, number); err != nil {
+				return err
+			}
+			number++
+		}
+	}
+	return nil
+}
+
+// checkBatch checks a training batch.
+func (s *set) checkBatch(r *format.Record, number int) error {
+	m, p := s.m, &s.m.Params
+	if want := uint32(number / int(m.BatchesPerVariant)); r.Variant != want {
+		return faultf(format.ErrLayout, r.Place(), "variant %d, want %d", r.Variant, want)
+	}
+	if p.Mode == ModeFull {
+		return s.checkGlobal(r, number, true)
+	}
+	if r.Split != format.PartTrain || r.Space != format.SpaceLocal || r.SplitColumn != splitColumn(p) || r.NumLayers != m.NumLayers {
+		return faultf(format.ErrLayout, r.Place(), "split %d, index space %d, split column %d, %d layers", r.Split, r.Space, int32(r.SplitColumn), r.NumLayers)
+	}
+	place := number % int(m.BatchesPerVariant)
+	if want := min(p.BatchSize, int(m.NumSeeds)-place*p.BatchSize); r.NumSeeds != uint64(want) {
+		return faultf(format.ErrLayout, r.Place(), "%d seeds, want %d", r.NumSeeds, want)
+	}
+	if err := s.checkSections(r, s.batchSections(r)); err != nil {
+		return err
+	}
+	if err := s.checkNodes(r); err != nil {
+		return err
+	}
+	nodes := r.Int32s(format.NodesNumber, format.AnyLayer)
+	for l := range r.NumLayers {
+		if err := checkRows(r, uint16(l), nodes, 0); err != nil {
+			return err
+		}
+		if err := checkFanoutRows(r, uint16(l), p.Fanout[r.NumLayers-1-l]); err != nil {
+			return err
+		}
+		if err := checkTranspose(r, uint16(l)); err != nil {
+			return err
+		}
+	}
+	if err := s.checkCoefs(r); err != nil {
+		return err
+	}
+	if err := s.checkLabels(r, nodes[:r.NumSeeds]); err != nil {
+		return err
+	}
+	return s.checkPackedRows(r, nodes)
+}
+
+// checkGlobal checks an evaluation block or the batch of mode full.
+func (s *set) checkGlobal(r *format.Record, number int, full bool) error {
+	if r.Split != format.PartNone || r.Space != format.SpaceGlobal || r.SplitColumn != format.AnySplit || r.Variant != 0 ||
+		r.NumNodes() != uint64(s.m.NumNodes) || r.NumSeeds != r.DstEnd-r.DstStart || full && r.NumSeeds != r.NumNodes() || r.NumSeeds == 0 {
+		return faultf(format.ErrLayout, r.Place(), "block %d: split %d, index space %d, variant %d, rows %d to %d of %d, %d seeds", number, r.Split, r.Space, r.Variant, r.DstStart, r.DstEnd, r.NumNodes(), r.NumSeeds)
+	}
+	if err := s.checkSections(r, s.globalSections(full)); err != nil {
+		return err
+	}
+	if err := checkRows(r, format.AnyLayer, nil, int32(r.DstStart)); err != nil {
+		return err
+	}
+	if err := checkTranspose(r, format.AnyLayer); err != nil {
+		return err
+	}
+	if err := s.checkCoefs(r); err != nil {
+		return err
+	}
+	return s.checkLabels(r, nil)
+}
+
+// sectionName is what tells the sections of a record apart.
+type sectionName struct {
+	kind  format.Kind
+	layer uint16
+	coef  format.Coef
+}
+
+// batchSections lists the sections a training batch must have.
+func (s *set) batchSections(r *format.Record) []sectionName {
+	p := &s.m.Params
+	want := []sectionName{{format.NodesNumber, format.AnyLayer, 0}, {format.SeedsLabel, format.AnyLayer, 0}}
+	for l := range r.NumLayers {
+		want = append(want, s.blockSections(uint16(l), hasTranspose(p, l))...)
+		if hasImportance(p, l) {
+			want = append(want, sectionName{format.CoefImportance, uint16(l), 0})
+		}
+	}
+	if p.Store == StorePacked {
+		want = append(want, sectionName{format.TableRows, format.AnyLayer, 0})
+	}
+	return append(want, s.factorSections()...)
+}
+
+// globalSections lists those of an evaluation block, or of the batch of mode full.
+func (s *set) globalSections(full bool) []sectionName {
+	want := append(s.blockSections(format.AnyLayer, full), sectionName{format.SeedsLabel, format.AnyLayer, 0})
+	if len(s.m.Splits) > 0 {
+		want = append(want, sectionName{format.SeedsMask, format.AnyLayer, 0})
+	}
+	if full {
+		want = append(want, s.factorSections()...)
+	}
+	return want
+}
+
+func (s *set) blockSections(layer uint16, transposed bool) []sectionName {
+	want := []sectionName{{format.BlockIndptr, layer, 0}, {format.BlockIndices, layer, 0}}
+	if transposed {
+		want = append(want, sectionName{format.TransposeIndptr, layer, 0}, sectionName{format.TransposeIndices, layer, 0}, sectionName{format.TransposeEdge, layer, 0})
+	}
+	if s.m.Weighted {
+		for _, coef := range s.kinds() {
+			want = append(want, sectionName{format.CoefEdge, layer, coef})
+		}
+	}
+	return want
+}
+
+// factorSections lists the per-node coefficients that can't be absent: coef.self can.
+func (s *set) factorSections() []sectionName {
+	want := []sectionName{}
+	for _, coef := range s.kinds() {
+		if coef == format.CoefGCN && !s.m.Weighted {
+			want = append(want, sectionName{format.CoefSrc, format.AnyLayer, coef})
+		}
+		if coef == format.CoefGCN && !s.m.Weighted || coef == format.CoefMean {
+			want = append(want, sectionName{format.CoefDst, format.AnyLayer, coef})
+		}
+	}
+	return want
+}
+
+func (s *set) kinds() []format.Coef {
+	kinds, err := coefKinds(&s.m.Params)
+	if err != nil {
+		panic("batch: kinds were checked: " + err.Error())
+	}
+	return kinds
+}
+
+// checkSections compares the sections that are there with those wanted; beyond these
+// only the self terms of the set's kinds may be there.
+func (s *set) checkSections(r *format.Record, want []sectionName) error {
+	have := map[sectionName]bool{}
+	for i := range r.Sections {
+		have[sectionName{r.Sections[i].Kind, r.Sections[i].Layer, r.Sections[i].Coef}] = true
+	}
+	for _, name := range want {
+		if !have[name] {
+			return faultf(format.ErrMissing, r.Place(), "no %s of layer %d, coefficients %s", name.kind, int16(name.layer), name.coef)
+		}
+		delete(have, name)
+	}
+	for name := range have {
+		if name.kind != format.CoefSelf || name.layer != format.AnyLayer || !slices.Contains(s.kinds(), name.coef) {
+			return faultf(format.ErrLayout, r.Place(), "%s of layer %d, coefficients %s, doesn't belong here", name.kind, int16(name.layer), name.coef)
+		}
+	}
+	return nil
+}
+
+// checkNodes checks the node list: distinct, in range, each hop ascending; and the seeds:
+// labelled train nodes that this variant hasn't had.
+func (s *set) checkNodes(r *format.Record) error {
+	if err := r.CheckNumbers(format.NodesNumber, int(s.m.NumNodes)); err != nil {
+		return err
+	}
+	nodes := r.Int32s(format.NodesNumber, format.AnyLayer)
+	var fault error
+	numSeen := 0
+	for _, v := range nodes {
+		if s.seen[v] {
+			fault = faultf(format.ErrLayout, r.Place(), "node %d is in the list twice", v)
+			break
+		}
+		s.seen[v] = true
+		numSeen++
+	}
+	for _, v := range nodes[:numSeen] {
+		s.seen[v] = false
+	}
+	if fault != nil {
+		return fault
+	}
+	start := uint64(0)
+	for h, end := range r.HopNodes {
+		if hop := nodes[start:end]; !slices.IsSorted(hop) {
+			return faultf(format.ErrLayout, r.Place(), "nodes of hop %d are not ascending", h)
+		}
+		start = end
+	}
+	for _, v := range nodes[:r.NumSeeds] {
+		if !s.isTrain(v) {
+			return faultf(format.ErrLayout, r.Place(), "seed %d is not a labelled train node of split column %d", v, s.m.Params.Split)
+		}
+		if s.variants[v] != int32(r.Variant) {
+			return faultf(format.ErrLayout, r.Place(), "seed %d of variant %d was a seed of %d variants before", v, r.Variant, s.variants[v])
+		}
+		s.variants[v]++
+	}
+	return nil
+}
+
+func (s *set) isTrain(v int32) bool {
+	if column := s.m.Params.Split; column != SplitUnset && format.Part(s.mask[int(v)*len(s.m.Splits)+column]) != format.PartTrain {
+		return false
+	}
+	return isLabelled(s.labels.Int32s(format.SeedsLabel, format.AnyLayer), s.labels.Uint8s(format.SeedsLabel, format.AnyLayer),
+		s.labels.Float32s(format.SeedsLabel, format.AnyLayer, format.CoefNone), int(s.m.NumNodes), v)
+}
+
+// checkSeeds checks that every labelled train node was a seed of every variant.
+func (s *set) checkSeeds() error {
+	if s.m.Params.Mode == ModeFull {
+		return nil
+	}
+	numSeeds := format.Int(0)
+	for v, n := range s.variants {
+		if !s.isTrain(int32(v)) {
+			continue
+		}
+		numSeeds++
+		if int(n) != s.m.Params.Variants {
+			return faultf(format.ErrLayout, s.place, "node %d is a seed of %d variants, want %d", v, n, s.m.Params.Variants)
+		}
+	}
+	if numSeeds != s.m.NumSeeds {
+		return faultf(format.ErrLayout, s.place, "%d seeds, the split has %d", s.m.NumSeeds, numSeeds)
+	}
+	return nil
+}
+
+// checkRows checks that the rows of a block are ascending by node number and without
+// their own node. nodes maps local places to numbers; nil for global indices, where row d is of node first+d.
+func checkRows(r *format.Record, layer uint16, nodes []int32, first int32) error {
+	indptr, indices := r.Int64s(format.BlockIndptr, layer), r.Int32s(format.BlockIndices, layer)
+	number := func(s int32) int32 {
+		if nodes == nil {
+			return s
+		}
+		return nodes[s]
+	}
+	for d := range len(indptr) - 1 {
+		own := first + int32(d)
+		if nodes != nil {
+			own = nodes[d]
+		}
+		last := int32(-1)
+		for _, s := range indices[indptr[d]:indptr[d+1]] {
+			u := number(s)
+			if u <= last || u == own {
+				return faultf(format.ErrLayout, r.Place(), "row %d of layer %d (node %d) has node %d after %d", d, int16(layer), own, u, last)
+			}
+			last = u
+		}
+	}
+	return nil
+}
+
+// checkFanoutRows checks that no row is longer than the fanout and that importance is 1
+// where it is shorter.
+func checkFanoutRows(r *format.Record, layer uint16, fanout int) error {
+	if fanout < 0 {
+		return nil
+	}
+	indptr, importance := r.Int64s(format.BlockIndptr, layer), r.Float32s(format.CoefImportance, layer, format.CoefNone)
+	for d, x := range importance {
+		n := indptr[d+1] - indptr[d]
+		if n > int64(fanout) || !(x >= 1) || math.IsInf(float64(x), 0) || x != 1 && (n < int64(fanout) || n == 0) {
+			return faultf(format.ErrLayout, r.Place(), "row %d of layer %d takes %d of fanout %d with importance %g", d, layer, n, fanout, x)
+		}
+	}
+	return nil
+}
+
+// checkTranspose checks that transpose.* of a layer, where it is there, is the block's:
+// entry t of row s is edge e of row d with indices[e] = s, and edges rise within a row. As
+// there are as many entries as edges, each edge is there once.
+func checkTranspose(r *format.Record, layer uint16) error {
+	indptr, indices := r.Int64s(format.BlockIndptr, layer), r.Int32s(format.BlockIndices, layer)
+	tIndptr, tIndices, tEdge := r.Int64s(format.TransposeIndptr, layer), r.Int32s(format.TransposeIndices, layer), r.Int64s(format.TransposeEdge, layer)
+	if tIndptr == nil {
+		return nil
+	}
+	if len(tIndices) != len(indices) || len(tEdge) != len(indices) {
+		return faultf(format.ErrLayout, r.Place(), "transpose of layer %d has %d and %d entries for %d edges", int16(layer), len(tIndices), len(tEdge), len(indices))
+	}
+	for s := range len(tIndptr) - 1 {
+		last := int64(-1)
+		for t := tIndptr[s]; t < tIndptr[s+1]; t++ {
+			d, e := tIndices[t], tEdge[t]
+			if e <= last || int(indices[e]) != s || e < indptr[d] || e >= indptr[d+1] {
+				return faultf(format.ErrLayout, r.Place(), "entry %d of the transpose of layer %d (src %d) is edge %d of row %d", t, int16(layer), s, e, d)
+			}
+			last = e
+		}
+	}
+	return nil
+}
+
+// checkCoefs checks that coefficients are finite, and that per-node ones are those of coefs.plf.
+func (s *set) checkCoefs(r *format.Record) error {
+	nodes := r.Int32s(format.NodesNumber, format.AnyLayer)
+	for i := range r.Sections {
+		c := &r.Sections[i]
+		switch c.Kind {
+		case format.CoefSrc, format.CoefDst, format.CoefSelf, format.CoefEdge:
+		default:
+			continue
+		}
+		values := r.Float32s(c.Kind, c.Layer, c.Coef)
+		for k, x := range values {
+			if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
+				return faultf(format.ErrLayout, r.Place(), "%s[%d] of %s is %g", c.Kind, k, c.Coef, x)
+			}
+		}
+		if s.coefs == nil || nodes == nil || c.Kind == format.CoefEdge {
+			continue
+		}
+		table := s.coefs.Float32s(c.Kind, format.AnyLayer, c.Coef)
+		if table == nil {
+			return faultf(format.ErrLayout, r.Place(), "%s of %s isn't in %s", c.Kind, c.Coef, format.SetCoefsFile)
+		}
+		for k, x := range values {
+			if x != table[nodes[k]] {
+				return faultf(format.ErrLayout, r.Place(), "%s[%d] of %s is %g, node %d has %g", c.Kind, k, c.Coef, x, nodes[k], table[nodes[k]])
+			}
+		}
+	}
+	if s.coefs == nil || nodes == nil {
+		return nil
+	}
+	for _, coef := range s.kinds() {
+		if s.coefs.Float32s(format.CoefSelf, format.AnyLayer, coef) != nil && r.Float32s(format.CoefSelf, format.AnyLayer, coef) == nil {
+			return faultf(format.ErrMissing, r.Place(), "no %s of %s", format.CoefSelf, coef)
+		}
+	}
+	return nil
+}
+
+// checkLabels compares seeds.label and seeds.mask with the tables of all nodes. seeds are
+// the numbers of the seeds; nil where they are the record's rows.
+func (s *set) checkLabels(r *format.Record, seeds []int32) error {
+	label := r.Find(format.SeedsLabel, format.AnyLayer, format.CoefNone)
+	table := s.labels.Find(format.SeedsLabel, format.AnyLayer, format.CoefNone)
+	if label.DType != table.DType || !slices.Equal(label.Shape[1:], table.Shape[1:]) {
+		return faultf(format.ErrLayout, r.Place(), "labels of type %s and shape %v, the set's are %s and %v", label.DType, label.Shape, table.DType, table.Shape)
+	}
+	node := func(i int) int {
+		if seeds != nil {
+			return int(seeds[i])
+		}
+		return int(r.DstStart) + i
+	}
+	if i := differingRow(label.Bytes(), table.Bytes(), int(r.NumSeeds), int(s.m.NumNodes), node); i >= 0 {
+		return faultf(format.ErrLayout, r.Place(), "label of seed %d is not that of node %d", i, node(i))
+	}
+	mask := r.Find(format.SeedsMask, format.AnyLayer, format.CoefNone)
+	if mask == nil {
+		return nil
+	}
+	if mask.Shape[1] != uint64(len(s.m.Splits)) {
+		return faultf(format.ErrLayout, r.Place(), "masks of %d splits, the set has %d", mask.Shape[1], len(s.m.Splits))
+	}
+	if i := differingRow(mask.Bytes(), s.mask, int(r.NumSeeds), int(s.m.NumNodes), node); i >= 0 {
+		return faultf(format.ErrLayout, r.Place(), "mask of seed %d is not that of node %d", i, node(i))
+	}
+	return nil
+}
+
+// differingRow returns the first i of n rows that isn't row node(i) of a table of numNodes
+// rows as wide; -1 where all are.
+func differingRow(rows, table []byte, n, numNodes int, node func(i int) int) int {
+	width := len(table) / numNodes
+	for i := range n {
+		if string(rows[i*width:(i+1)*width]) != string(table[node(i)*width:(node(i)+1)*width]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// checkPackedRows compares table.rows with the feature table, where that is in the set.
+func (s *set) checkPackedRows(r *format.Record, nodes []int32) error {
+	rows := r.Find(format.TableRows, format.AnyLayer, format.CoefNone)
+	if rows == nil {
+		return nil
+	}
+	if rows.DType != format.F32 || rows.Shape[1] != uint64(s.m.NumFeatures) {
+		return faultf(format.ErrLayout, r.Place(), "feature rows of type %s and shape %v, the set has %d features", rows.DType, rows.Shape, s.m.NumFeatures)
+	}
+	if s.features == nil {
+		return nil
+	}
+	node := func(i int) int { return int(nodes[i]) }
+	if i := differingRow(rows.Bytes(), format.Bytes(s.features), len(nodes), int(s.m.NumNodes), node); i >= 0 {
+		return faultf(format.ErrLayout, r.Place(), "feature row %d is not that of node %d", i, nodes[i])
+	}
+	return nil
+}
+
+// checkTotals recomputes the manifest's totals and maxima.
+func (s *set) checkTotals() error {
+	t := newTotals(s.m.NumLayers)
+	for _, f := range s.opened {
+		switch f.Header.Kind {
+		case format.FileBatches, format.FileEval, format.FileCoefs:
+			if err := t.add(f); err != nil {
+				return err
+			}
+		}
+	}
+	want := *s.m
+	t.enter(&want)
+	return sameJSON(s.place, s.m, &want)
+}
+
+// sameJSON compares two manifests by the text they are written as.
+func sameJSON(place string, got, want *format.BatchSet) error {
+	a, err := format.Canonical(got)
+	if err != nil {
+		return err
+	}
+	b, err := format.Canonical(want)
+	if err != nil {
+		return err
+	}
+	if string(a) == string(b) {
+		return nil
+	}
+	i := 0
+	for i < len(a) && i < len(b) && a[i] == b[i] {
+		i++
+	}
+	start := max(i-40, 0)
+	return faultf(format.ErrLayout, place, "totals differ from the files: %q, want %q", a[start:min(i+20, len(a))], b[start:min(i+20, len(b))])
+}

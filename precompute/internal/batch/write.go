@@ -1,0 +1,320 @@
+package batch
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/prelift/prelift/format"
+	"github.com/prelift/prelift/snapshot"
+	"golang.org/x/sync/errgroup"
+)
+
+// SetKey returns the set key of a batch set, which is what its Job is begun with.
+func SetKey(snapshotID format.Digest, p format.BatchParams) (format.Digest, error) {
+	return (&format.BatchSet{SnapshotID: snapshotID, Params: p}).Key()
+}
+
+// Write builds the batch set of settled parameters (see Resolve) into job, publishes it
+// and returns its id and manifest. Files that an interrupted job finished are taken
+// over. What is written depends on the snapshot and the parameters alone. The job is over when
+// Write returns without an error; after one the caller ends it (format.Job.Abort).
+func Write(ctx context.Context, job *format.Job, snap *snapshot.Snapshot, p format.BatchParams, opt Options) (format.Digest, *format.BatchSet, error) {
+	var none format.Digest
+	w := &writer{job: job, opt: opt}
+	err := format.Guard("snapshot", func() (err error) {
+		w.source, err = sourceOf(snap, p, opt.Plan)
+		return err
+	})
+	if err != nil {
+		return none, nil, err
+	}
+	if w.setKey, err = SetKey(snap.ID, w.source.params); err != nil {
+		return none, nil, err
+	}
+	if err := w.writeShards(ctx); err != nil {
+		return none, nil, err
+	}
+	if err := w.linkFiles(ctx); err != nil {
+		return none, nil, err
+	}
+	m, err := w.manifest()
+	if err != nil {
+		return none, nil, err
+	}
+	id, err := job.Publish(m, checkOpens)
+	return id, m, err
+}
+
+// checkOpens is what a reader does first with a set.
+func checkOpens(dir string) error {
+	_, m, err := format.ReadBatchSet(dir)
+	if err != nil {
+		return err
+	}
+	_, err = format.CheckFiles(dir, m.Files)
+	return err
+}
+
+type writer struct {
+	job    *format.Job
+	opt    Options
+	source *source
+	setKey format.Digest
+
+	done     atomic.Int64 // records written
+	progress sync.Mutex
+	mu       sync.Mutex
+	files    []format.FileInfo // finished
+}
+
+// shard is one file to be written: records first..last-1 of the sequence that build makes.
+type shard struct {
+	name        string
+	kind        format.FileKind
+	number      int
+	first, last int
+	build       func(a *assembler, number int) *record
+}
+
+// shards lists every file but the linked ones. Which batch is in which file follows from
+// its number alone.
+func (w *writer) shards() []shard {
+	s := w.source
+	list := cutShards(s.numBatches(), s.params.BatchesPerFile, format.FileBatches, format.BatchFile, (*assembler).training)
+	if s.numEvalBlocks() > 0 {
+		list = append(list, cutShards(s.numEvalBlocks(), s.params.BatchesPerFile, format.FileEval, format.EvalFile, (*assembler).eval)...)
+		list = append(list, shard{format.SetCoefsFile, format.FileCoefs, 0, 0, 1, func(a *assembler, _ int) *record { return a.coefTable() }})
+	}
+	return list
+}
+
+func cutShards(numRecords, perFile int, kind format.FileKind, name func(shard int) string, build func(a *assembler, number int) *record) []shard {
+	list := []shard{}
+	for first := 0; first < numRecords; first += perFile {
+		n := len(list)
+		list = append(list, shard{name(n), kind, n, first, min(first+perFile, numRecords), build})
+	}
+	return list
+}
+
+// writeShards writes the files, several at a time: each worker takes the next one. The
+// workers end with the list, with the first error, or with ctx.
+func (w *writer) writeShards(ctx context.Context) error {
+	shards, total := w.shards(), int64(0)
+	for _, s := range shards {
+		total += int64(s.last - s.first)
+	}
+	threads := w.opt.Threads
+	if threads <= 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	var next atomic.Int64
+	for range min(threads, len(shards)) {
+		group.Go(func() error {
+			return format.Guard("snapshot", func() error {
+				a := newAssembler(w.source)
+				defer a.release()
+				for i := next.Add(1) - 1; i < int64(len(shards)); i = next.Add(1) - 1 {
+					if err := w.writeShard(ctx, a, shards[i], total); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		})
+	}
+	return group.Wait()
+}
+
+func (w *writer) writeShard(ctx context.Context, a *assembler, s shard, total int64) error {
+	if info, ok := w.job.Done(s.name); ok {
+		w.finish(info, int64(s.last-s.first), total)
+		return ctx.Err()
+	}
+	out, err := format.Create(w.job.Path(s.name), format.Header{Kind: s.kind, SnapshotID: w.source.snap.ID, SetKey: w.setKey, Shard: uint32(s.number)}, s.last-s.first)
+	if err != nil {
+		return err
+	}
+	defer out.Abort() // nothing after Close
+	for number := s.first; number < s.last; number++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		r := s.build(a, number)
+		if err := out.Add(&r.header, r.sections); err != nil {
+			return err
+		}
+		w.report(1, total)
+	}
+	if err := out.Close(); err != nil {
+		return err
+	}
+	info, err := w.job.Finish(s.name)
+	if err != nil {
+		return err
+	}
+	w.finish(info, 0, total)
+	return nil
+}
+
+// finish notes a finished file; numRecords are those not yet reported.
+func (w *writer) finish(info format.FileInfo, numRecords, total int64) {
+	w.mu.Lock()
+	w.files = append(w.files, info)
+	w.mu.Unlock()
+	if numRecords > 0 {
+		w.report(numRecords, total)
+	}
+}
+
+func (w *writer) report(numRecords, total int64) {
+	if w.opt.Progress == nil {
+		w.done.Add(numRecords)
+		return
+	}
+	w.progress.Lock()
+	defer w.progress.Unlock()
+	w.opt.Progress("write batches", w.done.Add(numRecords), total)
+}
+
+// linkFiles puts the snapshot's tables into the set and checks that they are what the
+// snapshot's manifest says.
+func (w *writer) linkFiles(ctx context.Context) error {
+	mode := Auto
+	if w.opt.CopyFiles {
+		mode = LinkCopy
+	}
+	for _, want := range linkedFiles(w.source.snap, &w.source.params) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		info, ok := w.job.Done(want.Name)
+		if !ok {
+			if err := format.LinkOrCopy(w.source.snap.Path(want.Name), w.job.Path(want.Name), mode); err != nil {
+				return err
+			}
+			var err error
+			if info, err = w.job.Finish(want.Name); err != nil {
+				return err
+			}
+		}
+		if info != want {
+			return fmt.Errorf("%s: %w: %d bytes of SHA-256 %s, the snapshot's manifest says %d of %s; build the snapshot again", filepath.Base(want.Name),
+				format.ErrChecksum, info.SizeBytes, info.SHA256.Hex()[:16], want.SizeBytes, want.SHA256.Hex()[:16])
+		}
+		w.files = append(w.files, info)
+	}
+	return nil
+}
+
+// manifest says what is in the files. Totals come from the heads of the shards as they
+// are on disk, so that those taken over count like the others.
+func (w *writer) manifest() (*format.BatchSet, error) {
+	s, sm := w.source, &w.source.snap.Manifest
+	m := &format.BatchSet{
+		Kind: format.KindBatchSet, FormatVersion: format.Version,
+		SnapshotID: s.snap.ID, SnapshotKey: sm.SetKey, SetKey: w.setKey, Params: s.params,
+		NumNodes: sm.NumNodes, NumFeatures: sm.NumFeatures, LabelTask: string(sm.Task), NumClasses: sm.NumClasses,
+		Splits: sm.Splits, Directed: sm.Params.Direction == snapshot.Directed, Weighted: sm.Weighted,
+		NumLayers: len(s.params.Fanout), NumBatches: format.Int(s.numBatches()), BatchesPerVariant: format.Int(s.batchesPerVariant()),
+		NumSeeds: format.Int(s.numSeeds()), FeatureTableBytes: format.Int(featureTableBytes(s.snap)),
+		Files: slices.SortedFunc(slices.Values(w.files), func(a, b format.FileInfo) int { return cmp.Compare(a.Name, b.Name) }),
+	}
+	for _, f := range sm.Files {
+		if f.Name == snapshot.FeaturesFile {
+			m.Features = &f
+		}
+	}
+	t := newTotals(m.NumLayers)
+	for _, shard := range w.shards() {
+		if err := t.addFile(w.job.Path(shard.name)); err != nil {
+			return nil, err
+		}
+	}
+	t.enter(m)
+	return m, nil
+}
+
+// totals adds up the heads of shards.
+type totals struct {
+	numRows, numEdges, bytes int64
+	maxima                   format.BatchMaxima
+	numEvalBlocks            int64
+	maxEvalEdges, evalBytes  int64
+}
+
+func newTotals(numLayers int) *totals {
+	return &totals{maxima: format.BatchMaxima{LayerEdges: make([]format.Int, max(numLayers, 1))}}
+}
+
+// addFile adds a file of training batches, evaluation blocks or coefficients.
+func (t *totals) addFile(path string) error {
+	f, err := format.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return t.add(f)
+}
+
+func (t *totals) add(f *format.File) error {
+	if f.Header.Kind == format.FileBatches {
+		t.bytes += f.SizeBytes()
+	} else {
+		t.evalBytes += f.SizeBytes()
+	}
+	for i := range f.Records {
+		r, err := f.Record(i)
+		if err != nil {
+			return err
+		}
+		switch f.Header.Kind {
+		case format.FileBatches:
+			t.addBatch(r)
+		case format.FileEval:
+			t.numEvalBlocks++
+			t.maxEvalEdges = max(t.maxEvalEdges, blockEdges(r, format.AnyLayer))
+		}
+	}
+	return nil
+}
+
+func (t *totals) addBatch(r *format.Record) {
+	m := &t.maxima
+	t.numRows += int64(r.NumNodes())
+	m.Nodes = max(m.Nodes, format.Int(r.NumNodes()))
+	m.Seeds = max(m.Seeds, format.Int(r.NumSeeds))
+	m.RecordBytes = max(m.RecordBytes, format.Int(r.SizeBytes()))
+	for l := range m.LayerEdges {
+		layer := uint16(l)
+		if r.NumLayers == 0 {
+			layer = format.AnyLayer
+		}
+		n := blockEdges(r, layer)
+		t.numEdges += n
+		m.LayerEdges[l] = max(m.LayerEdges[l], format.Int(n))
+	}
+}
+
+func blockEdges(r *format.Record, layer uint16) int64 {
+	if s := r.Find(format.BlockIndices, layer, format.CoefNone); s != nil {
+		return int64(s.NumElements())
+	}
+	return 0
+}
+
+// enter puts the totals into a manifest that has its parameters.
+func (t *totals) enter(m *format.BatchSet) {
+	m.NumRows, m.NumSampledEdges, m.Maxima = format.Int(t.numRows), format.Int(t.numEdges), t.maxima
+	m.NumEvalBlocks, m.MaxEvalEdges = format.Int(t.numEvalBlocks), format.Int(t.maxEvalEdges)
+	m.Bytes, m.EvalBytes = format.Int(t.bytes), format.Int(t.evalBytes)
+	perVariant, _ := perVariant(t.bytes, m.Params.Variants, int64(m.FeatureTableBytes))
+	m.BytesPerVariant = format.Int(perVariant)
+}
