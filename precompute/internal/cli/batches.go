@@ -1,0 +1,248 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/prelift/prelift/format"
+	"github.com/prelift/prelift/format/command"
+	"github.com/prelift/prelift/precompute/internal/batch"
+	"github.com/prelift/prelift/snapshot"
+	"github.com/spf13/cobra"
+)
+
+// batchesFlags are the flags of `precompute batches`.
+type batchesFlags struct {
+	snapshot, out    string
+	params           format.BatchParams
+	seed             int64
+	maxAmplification float64
+	threads          int
+	dryRun           bool
+}
+
+func batchesCommand(env *command.Env) *cobra.Command {
+	f := &batchesFlags{params: batch.Defaults()}
+	p := &f.params
+	c := &cobra.Command{
+		Use:   "batches --snapshot DIR --out DIR",
+		Short: "Cut batch files from a snapshot",
+		Long:  "batches cuts a batch set from a snapshot: training batches, evaluation blocks and the tables a trainer needs. It prints what it will write before it writes a byte.",
+		Args:  cobra.NoArgs,
+		Example: `  precompute batches --snapshot snap --out set --fanout 10,5 --variants 4
+  precompute batches --snapshot snap --out set --mode full`,
+		RunE: func(c *cobra.Command, _ []string) error { return runBatches(c, env, f) },
+	}
+	fl := c.Flags()
+	fl.StringVar(&f.snapshot, "snapshot", "", "snapshot `directory` to cut from")
+	fl.StringVar(&f.out, "out", "", "batch set `directory` to make")
+	fl.StringVar(&p.Task, "task", p.Task, "what the batches are for: node")
+	fl.StringVar(&p.Mode, "mode", p.Mode, "fanout (sampled neighbourhoods) or full (the whole graph is one batch)")
+	fl.IntSliceVar(&p.Fanout, "fanout", p.Fanout, "neighbours to take at hop 1, 2, ...; -1 takes all")
+	fl.IntVar(&p.BatchSize, "batch-size", p.BatchSize, "seeds of a batch")
+	fl.IntVar(&p.Variants, "variants", p.Variants, "independent draws of an epoch's batches")
+	fl.StringSliceVar(&p.Norm, "norm", p.Norm, "coefficient kinds to store: gcn, mean, sum, none")
+	fl.StringVar(&p.Transpose, "transpose", p.Transpose, "blocks that come with their transpose: auto, all or inner")
+	fl.StringVar(&p.Store, "store", p.Store, "feature rows: ids (refer to the table), packed (in the batches) or auto")
+	fl.StringVar(&p.DType, "dtype", p.DType, "element type of packed rows: f32")
+	fl.StringVar(&p.Eval, "eval", p.Eval, "evaluation blocks: layerwise (exact, full neighbourhoods) or none")
+	fl.IntVar(&p.Split, "split", p.Split, "split column, from 0, where the snapshot has several")
+	fl.StringVar(&p.Order, "order", p.Order, "order of the seeds: auto, locality or random")
+	fl.Int64Var(&f.seed, "seed", int64(p.Seed), "seed of every draw")
+	fl.IntVar(&p.BatchesPerFile, "batches-per-file", p.BatchesPerFile, "batches in a file")
+	fl.StringVar(&p.LinkFeatures, "link-features", p.LinkFeatures, "feature table in the set: auto (reflink, hard link or copy), copy or none")
+	fl.Float64Var(&f.maxAmplification, "max-amplification", 0, "most bytes of one variant over bytes of the feature table; 0 for no bound")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "print what would be written, and write nothing")
+	threadsFlag(c, &f.threads)
+	return c
+}
+
+// batchesResult is what --json prints.
+type batchesResult struct {
+	Kind              string         `json:"kind"`
+	ID                *format.Digest `json:"id"` // null after --dry-run
+	SnapshotID        format.Digest  `json:"snapshot_id"`
+	Out               string         `json:"out"`
+	UpToDate          bool           `json:"up_to_date"`
+	Seconds           float64        `json:"seconds"`
+	NumBatches        int64          `json:"num_batches"`
+	NumSeeds          int64          `json:"num_seeds"`
+	NumRows           int64          `json:"num_rows"`
+	NumSampledEdges   int64          `json:"num_sampled_edges"`
+	Store             string         `json:"store"`
+	Order             string         `json:"order"`
+	Bytes             int64          `json:"bytes"`
+	BytesPerVariant   int64          `json:"bytes_per_variant"`
+	EvalBytes         int64          `json:"eval_bytes"`
+	FeatureTableBytes int64          `json:"feature_table_bytes"`
+	Predicted         *predicted     `json:"predicted"` // null when up to date
+}
+
+// predicted are the sizes that were printed before a byte was written.
+type predicted struct {
+	Exact           bool    `json:"exact"`
+	Bytes           int64   `json:"bytes"`
+	BytesPerVariant int64   `json:"bytes_per_variant"`
+	EvalBytes       int64   `json:"eval_bytes"`
+	Amplification   float64 `json:"amplification"`
+}
+
+func runBatches(c *cobra.Command, env *command.Env, f *batchesFlags) error {
+	start := time.Now()
+	if err := f.check(); err != nil {
+		return err
+	}
+	key, err := f.key()
+	if err != nil {
+		return err
+	}
+	inputs := []string{filepath.Join(f.snapshot, format.ManifestName)}
+	r := &batchesResult{Kind: format.KindBatchSet, Out: f.out}
+	if !f.dryRun {
+		id, fresh, err := format.UpToDate(f.out, key, inputs, setFiles)
+		if err != nil {
+			return err
+		}
+		if fresh {
+			_, m, err := format.ReadBatchSet(f.out)
+			if err != nil {
+				return err
+			}
+			r.UpToDate = true
+			return f.print(env, r, &id, m, start)
+		}
+	}
+	snap, err := snapshot.Open(f.snapshot)
+	if err != nil {
+		return err
+	}
+	defer snap.Close()
+	opt := batch.Options{Threads: f.threads, Progress: env.Progress.Step, MaxAmplification: f.maxAmplification, CopyFiles: f.params.LinkFeatures == batch.LinkCopy}
+	params, plan, err := batch.Resolve(c.Context(), snap, f.params, opt)
+	if err != nil {
+		return paramError(err)
+	}
+	r.Predicted = &predicted{plan.Exact, plan.Bytes, plan.BytesPerVariant, plan.EvalBytes, plan.Amplification}
+	env.Progress.Done()
+	fmt.Fprintln(env.Err, planText(&params, plan))
+	if f.dryRun {
+		return f.print(env, r, nil, plannedSet(snap, params, plan), start)
+	}
+	opt.Plan = plan
+	id, m, err := f.write(c, snap, params, opt)
+	if err != nil {
+		return err
+	}
+	stamps, err := format.StampInputs(inputs)
+	if err != nil {
+		return err
+	}
+	if err := format.SaveStamps(f.out, key, id, stamps); err != nil {
+		return err
+	}
+	return f.print(env, r, &id, m, start)
+}
+
+// write builds and publishes the set. An interrupted job's finished shards are kept.
+func (f *batchesFlags) write(c *cobra.Command, snap *snapshot.Snapshot, params format.BatchParams, opt batch.Options) (format.Digest, *format.BatchSet, error) {
+	key, err := batch.SetKey(snap.ID, params)
+	if err != nil {
+		return key, nil, err
+	}
+	job, err := format.Begin(f.out, key)
+	if err != nil {
+		return key, nil, err
+	}
+	if err := format.RemoveStamps(f.out); err != nil {
+		job.Abort(true)
+		return key, nil, err
+	}
+	id, m, err := batch.Write(c.Context(), job, snap, params, opt)
+	if err != nil {
+		job.Abort(c.Context().Err() != nil)
+	}
+	return id, m, err
+}
+
+func (f *batchesFlags) check() error {
+	if err := needFlag("snapshot", f.snapshot); err != nil {
+		return err
+	}
+	if err := needFlag("out", f.out); err != nil {
+		return err
+	}
+	if f.maxAmplification < 0 {
+		return command.Usage("--max-amplification %v: want 0 or more", f.maxAmplification)
+	}
+	f.params.Seed = format.Int(f.seed)
+	return checkThreads(&f.threads)
+}
+
+// key digests what was asked for; the snapshot's manifest is the one input.
+func (f *batchesFlags) key() (format.Digest, error) {
+	return format.DigestOf(struct {
+		Kind             string
+		Version          int
+		Params           format.BatchParams
+		MaxAmplification float64
+	}{format.KindBatchSet, format.Version, f.params, f.maxAmplification})
+}
+
+func (f *batchesFlags) print(env *command.Env, r *batchesResult, id *format.Digest, m *format.BatchSet, start time.Time) error {
+	r.ID, r.SnapshotID, r.Store, r.Order = id, m.SnapshotID, m.Params.Store, m.Params.Order
+	r.NumBatches, r.NumSeeds, r.NumRows, r.NumSampledEdges = int64(m.NumBatches), int64(m.NumSeeds), int64(m.NumRows), int64(m.NumSampledEdges)
+	r.Bytes, r.BytesPerVariant, r.EvalBytes, r.FeatureTableBytes = int64(m.Bytes), int64(m.BytesPerVariant), int64(m.EvalBytes), int64(m.FeatureTableBytes)
+	r.Seconds = time.Since(start).Seconds()
+	return env.Result(r, func(w io.Writer) {
+		switch {
+		case id == nil:
+			fmt.Fprintf(w, "%s: nothing written (--dry-run)\n", f.out)
+			return
+		case r.UpToDate:
+			fmt.Fprintf(w, "%s: up to date\n", f.out)
+		default:
+			fmt.Fprintf(w, "%s: written in %.1f s: %d batches, %s, and %s of evaluation blocks\n", f.out, r.Seconds, r.NumBatches, bytesText(r.Bytes), bytesText(r.EvalBytes))
+		}
+		fmt.Fprintln(w, *id)
+	})
+}
+
+// planText says in one line what will be written.
+func planText(p *format.BatchParams, plan *batch.Plan) string {
+	about := "about "
+	if plan.Exact {
+		about = ""
+	}
+	text := fmt.Sprintf("plan: %d batches of %d variants, store %s, order %s: %s%s (%s a variant", plan.NumBatches, p.Variants, p.Store, p.Order, about, bytesText(plan.Bytes), bytesText(plan.BytesPerVariant))
+	if plan.FeatureTableBytes > 0 {
+		text += fmt.Sprintf(", %.3g x the feature table", plan.Amplification)
+	}
+	return text + fmt.Sprintf("), %s%s of evaluation blocks, %s of linked tables", about, bytesText(plan.EvalBytes), bytesText(plan.LinkedBytes))
+}
+
+// plannedSet is what a dry run knows of the manifest.
+func plannedSet(snap *snapshot.Snapshot, p format.BatchParams, plan *batch.Plan) *format.BatchSet {
+	return &format.BatchSet{
+		SnapshotID: snap.ID, Params: p,
+		NumBatches: format.Int(plan.NumBatches), NumSeeds: format.Int(plan.NumSeeds), NumRows: format.Int(plan.NumRows), NumSampledEdges: format.Int(plan.NumSampledEdges),
+		Bytes: format.Int(plan.Bytes), BytesPerVariant: format.Int(plan.BytesPerVariant), EvalBytes: format.Int(plan.EvalBytes), FeatureTableBytes: format.Int(plan.FeatureTableBytes),
+	}
+}
+
+// paramError gives impossible requests their exit code.
+func paramError(err error) error {
+	var fault *batch.ParamError
+	if errors.As(err, &fault) {
+		return command.Usage("%v", err)
+	}
+	return err
+}
+
+// setFiles lists the files of the batch set in dir.
+func setFiles(dir string) ([]format.FileInfo, error) {
+	_, m, err := format.ReadBatchSet(dir)
+	return m.Files, err
+}

@@ -1,0 +1,97 @@
+// Package cli is the command line of precompute: it reads flags, calls ingest, snapshot
+// and batch, and prints what came of it.
+package cli
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"runtime"
+	"text/tabwriter"
+
+	"github.com/prelift/prelift/format"
+	"github.com/prelift/prelift/format/command"
+	"github.com/spf13/cobra"
+)
+
+// Main runs precompute with the arguments after the program's name and returns the exit
+// code (package command has the table).
+func Main(args []string, in io.Reader, out, err io.Writer) int {
+	env := &command.Env{In: in, Out: out, Err: err}
+	root := &cobra.Command{
+		Use:   "precompute",
+		Short: "Move the topology of graph training out of the training loop",
+		Long:  "precompute turns a raw graph into a hashed snapshot, and a snapshot into batch files that trainer-gnn maps.",
+	}
+	root.AddCommand(genCommand(env), snapshotCommand(env), batchesCommand(env), inspectCommand(env), verifyCommand(env))
+	return command.Main(root, env, args)
+}
+
+// threadsFlag adds --threads. The output never depends on it.
+func threadsFlag(c *cobra.Command, threads *int) {
+	c.Flags().IntVar(threads, "threads", 0, "threads to use, 0 for all cores; never changes the output")
+}
+
+// checkThreads replaces 0 by the number of cores.
+func checkThreads(threads *int) error {
+	if *threads < 0 || *threads > 4096 {
+		return command.Usage("--threads %d is not in 0..4096", *threads)
+	}
+	if *threads == 0 {
+		*threads = runtime.GOMAXPROCS(0)
+	}
+	return nil
+}
+
+// needFlag reports a flag that must be given.
+func needFlag(name, value string) error {
+	if value == "" {
+		return command.Usage("--%s is needed", name)
+	}
+	return nil
+}
+
+// table writes name and value lines in two columns.
+type table struct{ w *tabwriter.Writer }
+
+func newTable(w io.Writer) table { return table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)} }
+
+func (t table) row(name string, value any) { fmt.Fprintf(t.w, "%s\t%v\n", name, value) }
+
+func (t table) flush() { t.w.Flush() }
+
+// bytesText gives a number of bytes with a unit.
+func bytesText(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	x, u := float64(n), 0
+	for x >= 1024 && u < len(units)-1 {
+		x, u = x/1024, u+1
+	}
+	if u == 0 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.4g %s", x, units[u])
+}
+
+// sizesText writes a table of files and their sections.
+func sizesText(w io.Writer, files []format.FileSizes) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	total := int64(0)
+	for _, f := range files {
+		fmt.Fprintf(t, "%s\t%d\n", f.Name, f.SizeBytes)
+		for _, s := range f.Sections {
+			fmt.Fprintf(t, "  %s\t%d\n", s.Name, s.SizeBytes)
+		}
+		total += f.SizeBytes
+	}
+	fmt.Fprintf(t, "all files\t%d\n", total)
+	t.Flush()
+}
+
+func baseNames(paths []string) []string {
+	names := make([]string, len(paths))
+	for i, p := range paths {
+		names[i] = filepath.Base(p)
+	}
+	return names
+}

@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/prelift/prelift/format"
+	"github.com/prelift/prelift/format/command"
+	"github.com/prelift/prelift/precompute/internal/batch"
+	"github.com/prelift/prelift/snapshot"
+	"github.com/spf13/cobra"
+)
+
+func inspectCommand(env *command.Env) *cobra.Command {
+	dump := false
+	c := &cobra.Command{
+		Use:   "inspect PATH",
+		Short: "Say what is in a snapshot, a batch set or one of their files",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if info, err := os.Stat(args[0]); err == nil && !info.IsDir() {
+				return inspectFile(env, args[0], dump)
+			}
+			kind, err := format.ManifestKind(args[0])
+			if err != nil {
+				return err
+			}
+			switch kind {
+			case snapshot.Kind:
+				d, err := snapshot.Describe(args[0])
+				if err != nil {
+					return err
+				}
+				return env.Result(d, func(w io.Writer) { snapshotText(w, d) })
+			case format.KindBatchSet:
+				d, err := batch.Describe(args[0])
+				if err != nil {
+					return err
+				}
+				return env.Result(d, func(w io.Writer) { batchSetText(w, d) })
+			}
+			return fmt.Errorf("%s: %w: artefact of kind %q", args[0], format.ErrVersion, kind)
+		},
+	}
+	c.Flags().BoolVar(&dump, "dump", false, "of a file: an annotated hexdump")
+	return c
+}
+
+// inspectFile describes one .plf file.
+func inspectFile(env *command.Env, path string, dump bool) error {
+	if dump {
+		f, err := format.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return format.Dump(env.Out, f)
+	}
+	sections, err := format.Sizes(path)
+	if err != nil {
+		return err
+	}
+	sizes := format.FileSizes{Name: path, Sections: sections}
+	for _, s := range sections {
+		sizes.SizeBytes += s.SizeBytes
+	}
+	return env.Result(sizes, func(w io.Writer) { sizesText(w, []format.FileSizes{sizes}) })
+}
+
+func snapshotText(w io.Writer, d *snapshot.Description) {
+	t := newTable(w)
+	t.row("snapshot", d.ID)
+	t.row("nodes", d.NumNodes)
+	t.row("edges", fmt.Sprintf("%d (%s, %d entries stored)", d.NumEdges, d.Direction, d.NumEntries))
+	t.row("weighted", d.Weighted)
+	t.row("components", fmt.Sprintf("%d, the largest of %d nodes", d.NumComponents, d.LargestComponent))
+	t.row("isolated nodes", d.IsolatedNodes)
+	t.row("self loops", d.SelfLoops)
+	t.row("input lines", fmt.Sprintf("%d, %d merged as duplicates", d.NumLines, d.DuplicatesMerged))
+	t.row("listed one way only", fmt.Sprintf("%d pairs (%.1f %%)", d.OneDirectional, 100*d.OneDirShare))
+	t.row("degrees", histogramText(d.DegreeHistogram))
+	t.row("features", fmt.Sprintf("%d (norm %s)", d.NumFeatures, d.FeatureNorm))
+	if d.Task != "" {
+		t.row("labels", fmt.Sprintf("%s, %d classes, %d nodes unlabelled", d.Task, d.NumClasses, d.Unlabelled))
+	}
+	for _, s := range d.Splits {
+		t.row("split "+s.Name, fmt.Sprintf("train %d, valid %d, test %d", s.Train, s.Valid, s.Test))
+	}
+	t.flush()
+	sizesText(w, d.Files)
+}
+
+// histogramText writes the degree histogram as "0: 3, 1: 10, 2-3: 7".
+func histogramText(histogram []int64) string {
+	var parts []string
+	for k, n := range histogram {
+		switch low := int64(1) << max(k-1, 0); {
+		case n == 0:
+		case k <= 1:
+			parts = append(parts, fmt.Sprintf("%d: %d", k, n))
+		default:
+			parts = append(parts, fmt.Sprintf("%d-%d: %d", low, 2*low-1, n))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func verifyCommand(env *command.Env) *cobra.Command {
+	threads, against := 0, ""
+	c := &cobra.Command{
+		Use:   "verify PATH",
+		Short: "Recompute every digest, CRC, bound and cross-reference of an artefact",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := checkThreads(&threads); err != nil {
+				return err
+			}
+			kind, err := format.ManifestKind(args[0])
+			if err != nil {
+				return err
+			}
+			env.Progress.Step("verify", 0, 0)
+			switch kind {
+			case snapshot.Kind:
+				err = snapshot.Verify(args[0], threads)
+			case format.KindBatchSet:
+				err = verifyBatchSet(args[0], against)
+			default:
+				err = fmt.Errorf("%s: %w: artefact of kind %q", args[0], format.ErrVersion, kind)
+			}
+			if err != nil {
+				return err
+			}
+			id, err := format.ReadID(args[0])
+			if err != nil {
+				return err
+			}
+			r := struct {
+				Kind  string        `json:"kind"`
+				ID    format.Digest `json:"id"`
+				Valid bool          `json:"valid"`
+			}{kind, id, true}
+			return env.Result(r, func(w io.Writer) {
+				fmt.Fprintf(w, "%s: valid %s\n%s\n", args[0], strings.ReplaceAll(kind, "_", " "), id)
+			})
+		},
+	}
+	c.Flags().StringVar(&against, "snapshot", "", "of a batch set: also compare it with the snapshot in this `directory`")
+	threadsFlag(c, &threads)
+	return c
+}
+
+func verifyBatchSet(dir, against string) error {
+	if err := batch.Verify(dir); err != nil || against == "" {
+		return err
+	}
+	snap, err := snapshot.Open(against)
+	if err != nil {
+		return err
+	}
+	defer snap.Close()
+	return batch.VerifyAgainst(dir, snap)
+}
+
+func batchSetText(w io.Writer, d *batch.Description) {
+	p := &d.Params
+	t := newTable(w)
+	t.row("batch set", d.ID)
+	t.row("snapshot", d.SnapshotID)
+	t.row("mode", p.Mode)
+	if p.Mode != batch.ModeFull {
+		t.row("fanout", fmt.Sprintf("%v, batch size %d, order %s, seed %d", p.Fanout, p.BatchSize, p.Order, p.Seed))
+	}
+	t.row("coefficients", strings.Join(p.Norm, ", "))
+	t.row("batches", fmt.Sprintf("%d: %d variants of %d", d.NumBatches, p.Variants, d.BatchesPerVariant))
+	t.row("seeds", d.NumSeeds)
+	t.row("rows", fmt.Sprintf("%d over all batches, at most %d in one", d.NumRows, d.MaxNodes))
+	t.row("sampled edges", d.NumSampledEdges)
+	t.row("store", fmt.Sprintf("%s (%s)", p.Store, p.DType))
+	t.row("training batches", fmt.Sprintf("%s, %s a variant", bytesText(d.Bytes), bytesText(d.BytesPerVariant)))
+	if d.Amplification != nil {
+		t.row("amplification", fmt.Sprintf("%.3f of the feature table's %s", *d.Amplification, bytesText(d.FeatureTableBytes)))
+	}
+	t.row("evaluation blocks", fmt.Sprintf("%d, %s", d.NumEvalBlocks, bytesText(d.EvalBytes)))
+	t.row("linked tables", bytesText(d.LinkedBytes))
+	t.flush()
+	sizesText(w, d.Files)
+}

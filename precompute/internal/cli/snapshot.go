@@ -1,0 +1,259 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/prelift/prelift/format"
+	"github.com/prelift/prelift/format/command"
+	"github.com/prelift/prelift/precompute/internal/ingest"
+	"github.com/prelift/prelift/snapshot"
+	"github.com/spf13/cobra"
+)
+
+// snapshotFlags are the flags of `precompute snapshot`.
+type snapshotFlags struct {
+	in        ingest.Options
+	task      string
+	direction string
+	out       string
+	threads   int
+}
+
+func snapshotCommand(env *command.Env) *cobra.Command {
+	f := &snapshotFlags{}
+	c := &cobra.Command{
+		Use:   "snapshot --edges F... --out DIR",
+		Short: "Build a hashed snapshot from raw files",
+		Args:  cobra.NoArgs,
+		Example: `  precompute snapshot --edges edges.csv --out snap
+  precompute snapshot --edges edges.csv --nodes nodes.csv --features x.npy --splits split.csv --out snap`,
+		RunE: func(c *cobra.Command, _ []string) error { return runSnapshot(c, env, f) },
+	}
+	fl := c.Flags()
+	fl.StringSliceVar(&f.in.Edges, "edges", nil, "edge `files` (CSV, TSV or SNAP text; .gz, .zst), read as one input")
+	fl.StringVar(&f.in.Nodes, "nodes", "", "node table: id column, and label, split and feature columns if any")
+	fl.StringVar(&f.in.Features, "features", "", "features: .npy, dense CSV, or sparse CSV node,feature[,value]")
+	fl.StringVar(&f.in.Labels, "labels", "", "labels: CSV node,label")
+	fl.StringVar(&f.in.Splits, "splits", "", "splits: CSV node,split..., or lists train=F,valid=F,test=F")
+	fl.StringVar(&f.out, "out", "", "snapshot `directory` to make")
+	fl.StringVar(&f.direction, "direction", string(snapshot.Undirected), "undirected: each pair both ways; directed: src -> dst")
+	fl.StringVar(&f.task, "task", string(ingest.TaskAuto), "auto, multiclass, multilabel, binary or regression")
+	fl.StringVar(&f.in.FeatureNorm, "feature-norm", ingest.NormNone, "none, row (each row sums to 1) or standard (each column mean 0, deviation 1)")
+	fl.StringVar(&f.in.MissingFeatures, "missing-features", ingest.MissingError, "nodes without a feature row: error or zero")
+	fl.StringVar(&f.in.Format, "format", ingest.FormatAuto, "format of the edge files: auto, csv, tsv or snap")
+	fl.StringVar(&f.in.Delimiter, "delimiter", "", "field delimiter of csv files, one character (default comma)")
+	fl.StringVar(&f.in.Header, "header", ingest.HeaderAuto, "whether edge files have a header line: auto, yes or no")
+	fl.StringVar(&f.in.TableHeader, "table-header", ingest.HeaderAuto, "the same for the other tables")
+	fl.StringVar(&f.in.SrcCol, "src-col", "", "edge source column, by name or number from 1")
+	fl.StringVar(&f.in.DstCol, "dst-col", "", "edge target column")
+	fl.StringVar(&f.in.WeightCol, "weight-col", "", "edge weight column; none switches weights off (default: a column named weight)")
+	fl.StringVar(&f.in.IDCol, "id-col", "", "id column of --nodes and of the tables that have it")
+	fl.StringVar(&f.in.LabelCol, "label-col", "", "label column or columns")
+	fl.StringVar(&f.in.IDType, "id-type", ingest.IDAuto, "auto, string (ids are text) or integer (refuse what is no integer)")
+	fl.StringVar(&f.in.FeatureMember, "feature-member", "", "array of a .npz features file (default x)")
+	fl.IntVar(&f.in.NumFeatures, "num-features", 0, "columns of a sparse features table (default: the largest named + 1)")
+	fl.Int64Var(&f.in.MaxFeatureBytes, "max-feature-bytes", ingest.DefaultMaxFeatureBytes, "refuse a feature matrix larger than this")
+	fl.BoolVar(&f.in.AllowSplitOverlap, "allow-split-overlap", false, "warn of a node in two parts of a split instead of refusing")
+	threadsFlag(c, &f.threads)
+	return c
+}
+
+// snapshotResult is what --json prints.
+type snapshotResult struct {
+	Kind       string        `json:"kind"`
+	ID         format.Digest `json:"id"`
+	Out        string        `json:"out"`
+	UpToDate   bool          `json:"up_to_date"`
+	Seconds    float64       `json:"seconds"`
+	NumNodes   int64         `json:"num_nodes"`
+	NumEdges   int64         `json:"num_edges"`
+	Components int64         `json:"num_components"`
+	Warnings   []string      `json:"warnings"`
+}
+
+func runSnapshot(c *cobra.Command, env *command.Env, f *snapshotFlags) error {
+	start := time.Now()
+	if err := f.check(); err != nil {
+		return err
+	}
+	result := snapshotResult{Kind: snapshot.Kind, Out: f.out, Warnings: []string{}}
+	key, err := f.key()
+	if err != nil {
+		return err
+	}
+	inputs := f.inputs()
+	id, fresh, err := format.UpToDate(f.out, key, inputs, snapshot.ListFiles)
+	if err != nil {
+		return command.BadInput(err)
+	}
+	if fresh {
+		_, m, err := snapshot.ReadManifest(f.out)
+		if err != nil {
+			return err
+		}
+		result.UpToDate = true
+		return f.print(env, &result, id, m, start)
+	}
+	id, m, warnings, err := f.build(c, env, key, inputs)
+	if err != nil {
+		return err
+	}
+	result.Warnings = append(result.Warnings, warnings...)
+	return f.print(env, &result, id, m, start)
+}
+
+// build reads the inputs and writes the snapshot. An old one of the same name stays
+// until the new one is complete.
+func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Digest, inputs []string) (id format.Digest, m *snapshot.Manifest, warnings []string, err error) {
+	env.Progress.Step("digest inputs", 0, 0)
+	stamps, err := format.StampInputs(inputs)
+	if err != nil {
+		return id, nil, nil, command.BadInput(err)
+	}
+	jobKey, err := format.JobKey(key, stamps)
+	if err != nil {
+		return id, nil, nil, err
+	}
+	job, err := format.Begin(f.out, jobKey)
+	if err != nil {
+		return id, nil, nil, err
+	}
+	published := false
+	defer func() {
+		if !published {
+			job.Abort(c.Context().Err() != nil)
+		}
+	}()
+	if err := format.RemoveStamps(f.out); err != nil {
+		return id, nil, nil, err
+	}
+	f.in.Progress = env.Progress.Step
+	tables, report, err := ingest.Read(c.Context(), f.in)
+	if err != nil {
+		return id, nil, nil, inputError(err)
+	}
+	warnings = warningsOf(report)
+	for _, w := range warnings {
+		env.Note("%s", w)
+	}
+	params := snapshot.Params{Direction: snapshot.Direction(f.direction), FeatureNorm: f.in.FeatureNorm, MissingFeatures: f.in.MissingFeatures}
+	id, m, err = snapshot.Build(c.Context(), job, tables, params, snapshot.Options{Threads: f.threads, Progress: env.Progress.Step})
+	if err != nil {
+		return id, nil, nil, err
+	}
+	published = true
+	return id, m, warnings, format.SaveStamps(f.out, key, id, stamps)
+}
+
+func (f *snapshotFlags) check() error {
+	if len(f.in.Edges) == 0 {
+		return command.Usage("--edges is needed: the file or files with the edges")
+	}
+	if err := needFlag("out", f.out); err != nil {
+		return err
+	}
+	if d := snapshot.Direction(f.direction); d != snapshot.Undirected && d != snapshot.Directed {
+		return command.Usage("--direction is %q, not %s or %s", f.direction, snapshot.Undirected, snapshot.Directed)
+	}
+	if err := checkThreads(&f.threads); err != nil {
+		return err
+	}
+	f.in.Task, f.in.Threads = snapshot.Task(f.task), f.threads
+	return nil
+}
+
+// roles names what each of the inputs is, in the order of inputs.
+func (f *snapshotFlags) roles() (roles, paths []string) {
+	add := func(role, path string) {
+		if path != "" {
+			roles, paths = append(roles, role), append(paths, path)
+		}
+	}
+	for _, p := range f.in.Edges {
+		add("edges", p)
+	}
+	add("nodes", f.in.Nodes)
+	add("features", f.in.Features)
+	add("labels", f.in.Labels)
+	for _, part := range splitFiles(f.in.Splits) {
+		add("splits "+part.role, part.path)
+	}
+	return roles, paths
+}
+
+func (f *snapshotFlags) inputs() []string {
+	_, paths := f.roles()
+	return paths
+}
+
+type splitFile struct{ role, path string }
+
+// splitFiles takes --splits apart: one table, or lists as train=F,valid=F,test=F.
+func splitFiles(arg string) []splitFile {
+	if arg == "" {
+		return nil
+	}
+	if !strings.Contains(arg, "=") {
+		return []splitFile{{"", arg}}
+	}
+	var list []splitFile
+	for _, part := range strings.Split(arg, ",") {
+		role, path, _ := strings.Cut(part, "=")
+		list = append(list, splitFile{role, path})
+	}
+	return list
+}
+
+// key digests all that shapes the snapshot beside the content of the inputs. Paths are
+// not part of it, but the last part of a name is: its ending may choose the format.
+func (f *snapshotFlags) key() (format.Digest, error) {
+	roles, paths := f.roles()
+	return format.DigestOf(map[string]any{
+		"kind": snapshot.Kind, "format_version": format.Version,
+		"roles": roles, "names": baseNames(paths),
+		"task": f.task, "direction": f.direction,
+		"feature_norm": f.in.FeatureNorm, "missing_features": f.in.MissingFeatures, "num_features": f.in.NumFeatures, "feature_member": f.in.FeatureMember,
+		"format": f.in.Format, "delimiter": f.in.Delimiter, "header": f.in.Header, "table_header": f.in.TableHeader,
+		"src": f.in.SrcCol, "dst": f.in.DstCol, "weight": f.in.WeightCol, "id": f.in.IDCol, "label": f.in.LabelCol,
+		"id_type": f.in.IDType, "allow_split_overlap": f.in.AllowSplitOverlap,
+	})
+}
+
+func (f *snapshotFlags) print(env *command.Env, r *snapshotResult, id format.Digest, m *snapshot.Manifest, start time.Time) error {
+	r.ID, r.NumNodes, r.NumEdges, r.Components = id, int64(m.NumNodes), int64(m.NumEdges), int64(m.Audit.NumComponents)
+	r.Seconds = time.Since(start).Seconds()
+	return env.Result(r, func(w io.Writer) {
+		state := "written"
+		if r.UpToDate {
+			state = "up to date"
+		}
+		fmt.Fprintf(w, "%s: %s in %.1f s: %d nodes, %d edges, %d components\n%s\n", f.out, state, r.Seconds, m.NumNodes, m.NumEdges, m.Audit.NumComponents, id)
+	})
+}
+
+// inputError gives faults of input files their exit code.
+func inputError(err error) error {
+	var fault *ingest.Error
+	switch {
+	case errors.Is(err, ingest.ErrOption):
+		return command.Usage("%v", err)
+	case errors.As(err, &fault):
+		return command.BadInput(err)
+	}
+	return err
+}
+
+// warningsOf lists what ingest warns of, with the file's name before it.
+func warningsOf(report *ingest.Report) []string {
+	list := append([]string{}, report.Warnings...)
+	for _, f := range report.Files {
+		for _, w := range f.Warnings {
+			list = append(list, f.Name+": "+w)
+		}
+	}
+	return list
+}
