@@ -1,0 +1,154 @@
+package feed
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/prelift/prelift/format"
+	"github.com/prelift/prelift/trainer/internal/backend"
+)
+
+// Batch is one batch, ready for compute. Its slices are views of mapped files, or of the
+// ring slot that Release gives back; they are read-only and valid until Release.
+type Batch struct {
+	Epoch    int
+	Position int  // place in the epoch's order
+	Number   int  // batch number in the set; its variant is Number / BatchesPerVariant
+	Last     bool // the last of its epoch
+
+	NumSeeds int // rows of the logits and of Targets; in a full set every node, under a mask
+	NumNodes int // rows of Features: src of the first block, or without blocks the seeds
+
+	Blocks   []*backend.Block // one a layer, input side first; in a full set equal ones
+	Coefs    []*backend.Coef  // of Blocks, of the loader's kind
+	Features []float32        // [NumNodes, F]; nil where the loader was told to leave them
+	Targets  backend.Targets
+
+	FirstUse   bool          // the record was verified for this batch
+	LoadTime   time.Duration // head, sections, and on first use verification
+	GatherTime time.Duration // copying the feature rows; 0 for views
+
+	rows   []float32 // the slot's gather buffer
+	record *format.Record
+	give   chan<- *Batch
+}
+
+// Release gives the batch's slot back to the loader. Nothing of the batch may be used
+// afterwards.
+func (b *Batch) Release() { b.give <- b }
+
+// Place names the batch's record, for messages.
+func (b *Batch) Place() string { return b.record.Place() }
+
+// RecordBytes returns the size of the batch's record in its file.
+func (b *Batch) RecordBytes() int { return b.record.SizeBytes() }
+
+// load returns the record's parsed head. The first time in the process it verifies every
+// byte of it, unless Open did, and runs check.
+func (r *shardRecord) load(check func(*format.Record) error) (rec *format.Record, first bool, err error) {
+	rec, err = r.file.Record(r.index)
+	if err != nil || r.ready.Load() {
+		return rec, false, err
+	}
+	if !r.verified {
+		if r.index == 0 { // the bytes between records belong to no record
+			if err := r.file.VerifyPadding(); err != nil {
+				return nil, true, err
+			}
+		}
+		if err := rec.Verify(); err != nil {
+			return nil, true, err
+		}
+	}
+	if err := check(rec); err != nil {
+		return nil, true, err
+	}
+	r.ready.Store(true)
+	return rec, true, nil
+}
+
+// checkBatchHead holds a batch's head against the manifest. Cost: O(layers).
+func (s *Set) checkBatchHead(r *format.Record, number int) error {
+	m := s.Manifest
+	bad := func(text string, args ...any) error {
+		return fmt.Errorf("%s: %w: %s", r.Place(), format.ErrLayout, fmt.Sprintf(text, args...))
+	}
+	if r.Task != format.TaskNode || int(r.Number) != number || int(r.Variant) != number/int(m.BatchesPerVariant) {
+		return bad("task %d, batch %d of variant %d; want batch %d of variant %d", r.Task, r.Number, r.Variant, number, number/int(m.BatchesPerVariant))
+	}
+	if s.Full() {
+		if n := uint64(m.NumNodes); r.Space != format.SpaceGlobal || r.DstStart != 0 || r.DstEnd != n || r.NumNodes() != n || r.NumSeeds != n {
+			return bad("rows %d to %d of %d nodes; want all of %d", r.DstStart, r.DstEnd, r.NumNodes(), n)
+		}
+		return nil
+	}
+	switch {
+	case r.Space != format.SpaceLocal || r.NumLayers != m.NumLayers:
+		return bad("index space %d with %d layers; want local indices and %d", r.Space, r.NumLayers, m.NumLayers)
+	case r.Split != format.PartTrain || m.Params.Split >= 0 && r.SplitColumn != uint32(m.Params.Split):
+		return bad("part %d of split column %d; want train of %d", r.Split, r.SplitColumn, m.Params.Split)
+	case r.NumNodes() > uint64(m.Maxima.Nodes) || r.NumSeeds > uint64(m.Maxima.Seeds):
+		return bad("%d nodes and %d seeds, over the manifest's maxima of %d and %d", r.NumNodes(), r.NumSeeds, m.Maxima.Nodes, m.Maxima.Seeds)
+	}
+	return nil
+}
+
+// checkBatchFirst checks what needs a pass over a batch's contents beyond Record.Verify.
+func (s *Set) checkBatchFirst(r *format.Record) error {
+	if err := s.checkLabel(r, r.NumSeeds); err != nil {
+		return err
+	}
+	if s.Full() {
+		return nil
+	}
+	if numbers := r.Int32s(format.NodesNumber, format.AnyLayer); uint64(len(numbers)) != r.NumNodes() {
+		return fmt.Errorf("%s: %w: %d node numbers for %d nodes", r.Place(), format.ErrLayout, len(numbers), r.NumNodes())
+	}
+	return format.Guard(r.Place(), func() error { return r.CheckNumbers(format.NodesNumber, s.NumNodes()) })
+}
+
+// blockOf fills blk and coef from the sections of a layer of r. It fails where the
+// structure is absent; an absent transpose or coefficient stays nil. coefs holds the
+// per-node coefficients, of which blk's dst are the rows from dstStart on; it is r itself
+// but for evaluation blocks. Cost: O(sections), nothing allocated.
+func blockOf(r *format.Record, layer uint16, kind format.Coef, coefs *format.Record, blk *backend.Block, coef *backend.Coef) error {
+	numDst, numSrc := r.BlockDims(layer)
+	*blk = backend.Block{
+		NumDst: int(numDst), NumSrc: int(numSrc), DstStart: int(r.DstStart),
+		Indptr:   r.Int64s(format.BlockIndptr, layer),
+		Indices:  r.Int32s(format.BlockIndices, layer),
+		TIndptr:  r.Int64s(format.TransposeIndptr, layer),
+		TIndices: r.Int32s(format.TransposeIndices, layer),
+		TEdge:    r.Int64s(format.TransposeEdge, layer),
+	}
+	if blk.Indptr == nil || blk.Indices == nil {
+		return fmt.Errorf("%s: %w: layer %d has no block", r.Place(), format.ErrLayout, layer)
+	}
+	if some := blk.TIndptr != nil; some != (blk.TIndices != nil) || some != (blk.TEdge != nil) {
+		return fmt.Errorf("%s: %w: layer %d has part of a transpose", r.Place(), format.ErrLayout, layer)
+	}
+	*coef = backend.Coef{}
+	if kind == format.CoefNone {
+		return nil
+	}
+	lo, hi := r.DstStart, r.DstStart+numDst
+	var err error
+	cut := func(v []float32, lo, hi uint64) []float32 {
+		if v != nil && uint64(len(v)) < hi {
+			err = fmt.Errorf("%s: %w: %d coefficients for %d rows", r.Place(), format.ErrLayout, len(v), hi)
+			return nil
+		}
+		if v == nil {
+			return nil
+		}
+		return v[lo:hi:hi]
+	}
+	*coef = backend.Coef{
+		Src:        cut(coefs.Float32s(format.CoefSrc, layer, kind), 0, numSrc),
+		Dst:        cut(coefs.Float32s(format.CoefDst, layer, kind), lo, hi),
+		Self:       cut(coefs.Float32s(format.CoefSelf, layer, kind), lo, hi),
+		Edge:       cut(r.Float32s(format.CoefEdge, layer, kind), 0, uint64(len(blk.Indices))),
+		Importance: cut(r.Float32s(format.CoefImportance, layer, format.CoefNone), 0, numDst),
+	}
+	return err
+}

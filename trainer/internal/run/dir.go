@@ -1,0 +1,232 @@
+package run
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"go.yaml.in/yaml/v3"
+	"golang.org/x/sys/unix"
+
+	"github.com/prelift/prelift/format"
+	"github.com/prelift/prelift/trainer/internal/checkpoint"
+)
+
+// Files of a run directory; the package comment says what is in each.
+const (
+	ParamsFile    = "params.yaml"
+	MetricsFile   = "metrics.jsonl"
+	BestFile      = "best.safetensors"
+	LastFile      = "last.safetensors"
+	ResultFile    = "result.json"
+	CheckpointDir = "checkpoint"
+)
+
+// dir is a run directory that this process has locked.
+type dir struct {
+	path  string
+	lock  *os.File
+	store checkpoint.Store
+}
+
+// openDir makes and locks a run directory; close unlocks it, and so does the kernel when
+// the process dies.
+func openDir(path string) (*dir, error) {
+	if path == "" {
+		return nil, errors.New("run: no run directory (--out)")
+	}
+	if err := os.MkdirAll(path, 0o777); err != nil {
+		return nil, err
+	}
+	lock, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		lock.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("%s: another process trains in this run directory; wait for it, or name another --out", path)
+		}
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return &dir{path: path, lock: lock, store: checkpoint.Store{Dir: filepath.Join(path, CheckpointDir)}}, nil
+}
+
+func (d *dir) close() error { return d.lock.Close() }
+
+func (d *dir) file(name string) string { return filepath.Join(d.path, name) }
+
+// load returns the run's latest checkpoint; nil where the directory holds no run.
+func (d *dir) load() (*checkpoint.Loaded, error) {
+	loaded, err := d.store.Load()
+	if errors.Is(err, checkpoint.ErrNone) {
+		return nil, nil
+	}
+	return loaded, classify(err)
+}
+
+// writeFile replaces a file of the run in one step.
+func (d *dir) writeFile(name string, write func(io.Writer) error) error {
+	path := d.file(name)
+	f, err := os.Create(path + ".partial")
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriter(f)
+	err = write(w)
+	err = errors.Join(err, w.Flush(), f.Sync(), f.Close())
+	if err != nil {
+		os.Remove(path + ".partial")
+		return err
+	}
+	return os.Rename(path+".partial", path)
+}
+
+func (d *dir) writeTensors(name string, tensors []checkpoint.Tensor, metadata map[string]string) error {
+	return d.writeFile(name, func(w io.Writer) error { return checkpoint.Write(w, tensors, metadata) })
+}
+
+func (d *dir) writeJSON(name string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return d.writeFile(name, func(w io.Writer) error {
+		_, err := w.Write(append(b, '\n'))
+		return err
+	})
+}
+
+// paramsOf is params.yaml: the flags that would make the run again, and its parents.
+// As --config it gives a new run the same settings.
+type paramsOf struct {
+	Model        string  `yaml:"model"`
+	Hidden       int     `yaml:"hidden"`
+	Layers       int     `yaml:"layers"`
+	Epochs       int     `yaml:"epochs"`
+	LR           float64 `yaml:"lr"`
+	WeightDecay  float64 `yaml:"weight-decay"`
+	DecayLayers  string  `yaml:"weight-decay-layers"`
+	Dropout      float64 `yaml:"dropout"`
+	InputDropout float64 `yaml:"input-dropout"`
+	Optimizer    string  `yaml:"optimizer"`
+	Metric       string  `yaml:"metric"`
+	Patience     int     `yaml:"patience"`
+	EvalEvery    int     `yaml:"eval-every"`
+	Split        int     `yaml:"split"`
+	Seed         uint64  `yaml:"seed"`
+	Parents      struct {
+		SnapshotID string `yaml:"snapshot_id"`
+		BatchSetID string `yaml:"batch_set_id"`
+	} `yaml:"parents"`
+}
+
+// writeParams writes params.yaml unless it says the same already.
+func (d *dir) writeParams(s settings, epochs int) error {
+	p := paramsOf{
+		Model: string(s.Model.Kind), Hidden: s.Model.Hidden, Layers: s.Model.Layers, Epochs: epochs,
+		LR: s.Optimizer.LR, WeightDecay: s.Optimizer.WeightDecay, DecayLayers: string(s.Optimizer.Decay), Optimizer: string(s.Optimizer.Kind),
+		Dropout: s.Model.Dropout, InputDropout: s.Model.InputDropout, Metric: string(s.Metric), Patience: s.Patience, EvalEvery: s.EvalEvery,
+		Split: s.Split, Seed: s.Model.Seed,
+	}
+	p.Parents.SnapshotID, p.Parents.BatchSetID = s.SnapshotID, s.BatchSetID
+	b, err := yaml.Marshal(&p)
+	if err != nil {
+		return err
+	}
+	if old, err := os.ReadFile(d.file(ParamsFile)); err == nil && bytes.Equal(old, b) {
+		return nil
+	}
+	return d.writeFile(ParamsFile, func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	})
+}
+
+// EpochRecord is one line of metrics.jsonl.
+type EpochRecord struct {
+	Epoch     int      `json:"epoch"` // from 1
+	Steps     int64    `json:"steps"` // optimiser steps since the start
+	TrainLoss *float64 `json:"train_loss"`
+	ValMetric *float64 `json:"val_metric"` // null where the epoch wasn't evaluated
+	Seconds   float64  `json:"seconds"`    // of training, without evaluation
+}
+
+// metricsLog appends to metrics.jsonl.
+type metricsLog struct{ f *os.File }
+
+// openMetrics opens metrics.jsonl and drops the lines after an epoch, and a torn one.
+func (d *dir) openMetrics(epoch int) (*metricsLog, error) {
+	f, err := os.OpenFile(d.file(MetricsFile), os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	keep := int64(0)
+	lines := bufio.NewReader(f)
+	for {
+		line, err := lines.ReadBytes('\n')
+		var r EpochRecord
+		if err != nil || json.Unmarshal(line, &r) != nil || r.Epoch > epoch {
+			break
+		}
+		keep += int64(len(line))
+	}
+	err = f.Truncate(keep)
+	if err == nil {
+		_, err = f.Seek(keep, io.SeekStart)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &metricsLog{f}, nil
+}
+
+func (l *metricsLog) add(r EpochRecord) error {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	_, err = l.f.Write(append(b, '\n'))
+	return err
+}
+
+func (l *metricsLog) sync() error  { return l.f.Sync() }
+func (l *metricsLog) close() error { return l.f.Close() }
+
+// readResult returns result.json of a finished run; nil where there is none.
+func (d *dir) readResult() (*Result, error) {
+	b, err := os.ReadFile(d.file(ResultFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{}
+	if err := json.Unmarshal(b, r); err != nil {
+		return nil, nil // damaged: made again
+	}
+	return r, nil
+}
+
+// removeResults removes what only a finished run has, before it goes on.
+func (d *dir) removeResults() error {
+	for _, name := range []string{ResultFile, BestFile, LastFile} {
+		if err := os.Remove(d.file(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// noRun is the error of a run directory without a checkpoint.
+func noRun(path string) error {
+	return classError{fmt.Errorf("no checkpoint in %s", path), format.ErrMissing}
+}
