@@ -1,0 +1,56 @@
+# The menu of actions. Needs Go, make and bash; nothing else. `make help` lists it.
+SHELL := /bin/bash
+GO ?= go
+GOFMT = $(shell $(GO) env GOROOT)/bin/gofmt
+FUZZTIME ?= 30s
+BENCH ?= .
+DATA ?=
+export CGO_ENABLED ?= 0
+
+.DEFAULT_GOAL := all
+.PHONY: all build found test test-race vet fmt fmt-check ci demo fuzz bench acceptance clean help
+
+all: build found ## build bin/precompute and bin/trainer-gnn, and say what was found
+
+build: ## build only
+	$(GO) build -trimpath -buildvcs=false -o bin/precompute ./precompute
+	$(GO) build -trimpath -buildvcs=false -o bin/trainer-gnn ./trainer/gnn
+
+found: ## say which tools are here
+	@GO="$(GO)" scripts/found
+
+test: ## run the tests, under two minutes on two cores
+	$(GO) test ./...
+
+test-race: ## run the short tests under the race detector (needs a C compiler)
+	CGO_ENABLED=1 $(GO) test -race -short ./...
+
+vet: ## go vet
+	$(GO) vet ./...
+
+fmt: ## format all Go files
+	$(GOFMT) -w .
+
+fmt-check: ## fail when a Go file is not formatted
+	@files="$$($(GOFMT) -l .)" && if [ -n "$$files" ]; then echo "not formatted (run make fmt):" $$files >&2; exit 1; fi
+
+ci: ## what continuous integration runs
+	.ci/run
+
+demo: build ## generate, precompute and train, under 90 s; DATA=cora takes Cora from PRELIFT_DATA
+	@DATA="$(DATA)" scripts/demo
+
+fuzz: ## run every fuzz target of format for FUZZTIME (30s) each
+	@GO="$(GO)" FUZZTIME="$(FUZZTIME)" scripts/fuzz ./format/...
+
+bench: ## run the benchmarks that match BENCH, 10 times each, for benchstat
+	$(GO) test -run '^$$' -bench '$(BENCH)' -count 10 ./...
+
+acceptance: build ## the slow accuracy checks on real data (PRELIFT_DATA)
+	PRELIFT_ACCEPTANCE=1 $(GO) test -count=1 -v -timeout 60m -run '^Test(Accuracy|Acceptance)' ./...
+
+clean: ## remove bin and demo
+	rm -rf bin demo
+
+help: ## list the actions
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
