@@ -138,10 +138,16 @@ func TestCase62KilledBuild(t *testing.T) {
 	}
 }
 
-// killAfter starts precompute in a process group of its own and kills that.
+// killAfter starts precompute and kills it after a delay.
 func killAfter(t *testing.T, delay time.Duration, args ...string) {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(binDir, "precompute"), args...)
+	kill(t, delay, "precompute", args...)
+}
+
+// kill starts a binary in a process group of its own and kills that after a delay.
+func kill(t *testing.T, delay time.Duration, name string, args ...string) {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(binDir, name), args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -289,5 +295,58 @@ func TestReadOnlyLinkedArtefacts(t *testing.T) {
 		set := filepath.Join(dir, link.name+"-set")
 		ok(t, "precompute", "batches", "--snapshot", snap, "--out", set, "--mode", "full")
 		ok(t, "precompute", "verify", set)
+	}
+}
+
+// TestSameBatchSet: the batch set's bytes are the same for any number of threads, order of
+// the input's lines, directory and locale, and after a kill and a rerun.
+func TestSameBatchSet(t *testing.T) {
+	dir := t.TempDir()
+	ok(t, "precompute", "gen", "--kind", "sbm", "--nodes", "20000", "--edges", "100000", "--features", "8", "--classes", "4", "--seed", "3", "--out", filepath.Join(dir, "graph"))
+	raw := func(name string) string { return filepath.Join(dir, "graph", name) }
+	shuffled := map[string]string{}
+	for i, name := range []string{"edges.csv", "labels.csv", "split.csv"} {
+		b, err := os.ReadFile(raw(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := lines(string(b))
+		rand.New(rand.NewPCG(uint64(i), 7)).Shuffle(len(rows)-1, func(i, j int) { rows[i+1], rows[j+1] = rows[j+1], rows[i+1] })
+		shuffled[name] = write(t, filepath.Join(dir, "other place", name), strings.Join(rows, "\n")+"\n")
+	}
+	snapshotOf := func(out string, path func(string) string, threads string) {
+		ok(t, "precompute", "snapshot", "--edges", path("edges.csv"), "--features", raw("features.npy"), "--labels", path("labels.csv"), "--splits", path("split.csv"), "--threads", threads, "--out", out)
+	}
+	batchesOf := func(snap, out, threads string) []string {
+		return []string{"batches", "--snapshot", snap, "--out", out, "--fanout", "5,5", "--batch-size", "128", "--variants", "3", "--batches-per-file", "4", "--threads", threads}
+	}
+	first, second := filepath.Join(dir, "snap"), filepath.Join(dir, "elsewhere", "snap")
+	snapshotOf(first, raw, "1")
+	snapshotOf(second, func(name string) string { return shuffled[name] }, "8")
+	if hashDir(t, first) != hashDir(t, second) {
+		t.Fatal("shuffled lines and 8 threads made another snapshot")
+	}
+	ref := filepath.Join(dir, "ref")
+	start := time.Now()
+	ok(t, "precompute", batchesOf(first, ref, "1")...)
+	took, want := time.Since(start), hashDir(t, ref)
+	for _, threads := range []string{"2", "8"} {
+		out := filepath.Join(dir, "elsewhere", "set"+threads)
+		if r := runIn(t, "", []string{"LC_ALL=tr_TR.UTF-8", "TZ=Asia/Tokyo"}, "precompute", batchesOf(second, out, threads)...); r.code != 0 {
+			t.Fatal(r.stderr)
+		}
+		if hashDir(t, out) != want {
+			t.Errorf("%s threads in another place and locale made other bytes", threads)
+		}
+	}
+	const kills = 6
+	for k := range kills {
+		out := filepath.Join(dir, fmt.Sprintf("killed%d", k))
+		killAfter(t, took*time.Duration(k+1)/(kills+1), batchesOf(first, out, "2")...)
+		ok(t, "precompute", batchesOf(first, out, "2")...)
+		if hashDir(t, out) != want {
+			t.Errorf("kill %d: the rerun made other bytes", k)
+		}
+		wantNoPartial(t, out)
 	}
 }

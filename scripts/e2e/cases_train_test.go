@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // trainableSet makes a snapshot and a batch set of a case with nodes.csv (id,label,split).
@@ -141,18 +142,14 @@ func TestWrongKindOfArtefact(t *testing.T) {
 	refused(t, 4, []string{"manifest"}, "trainer-gnn", "train", "--batches", t.TempDir(), "--model", "gcn", "--out", filepath.Join(t.TempDir(), "run"))
 }
 
-// checkpoints digests the final state of a run: everything but its log of times.
-func finalHash(t *testing.T, r map[string]any) string {
+// finalParameters returns the bytes of a run's best parameters.
+func finalParameters(t *testing.T, r map[string]any) string {
 	t.Helper()
 	path, isText := r["checkpoint"].(string)
 	if !isText {
 		t.Fatalf("result has no checkpoint: %v", r)
 	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
+	return fileText(t, path)
 }
 
 func TestCase77Resume(t *testing.T) {
@@ -166,7 +163,7 @@ func TestCase77Resume(t *testing.T) {
 	train(t, set, parts, "--epochs", "2", "--threads", "2")
 	train(t, set, parts, "--epochs", "3", "--resume")
 	last := train(t, set, parts, "--epochs", "6", "--resume")
-	if finalHash(t, last) != finalHash(t, whole) {
+	if finalParameters(t, last) != finalParameters(t, whole) {
 		t.Error("2 + 1 + 3 epochs end in another checkpoint than 6")
 	}
 	if got, want := losses(t, parts), losses(t, filepath.Join(dir, "whole")); got != want {
@@ -196,4 +193,49 @@ func losses(t *testing.T, run string) string {
 		list = append(list, fmt.Sprint(m["epoch"], ":", m["train_loss"]))
 	}
 	return strings.Join(list, " ")
+}
+
+// TestSameTraining: the final parameters are the same bits with 1 and 2 threads, and for
+// 10 epochs in one go against 4, a kill in the middle of more, and a resume.
+func TestSameTraining(t *testing.T) {
+	dir := t.TempDir()
+	ok(t, "precompute", "gen", "--kind", "sbm", "--nodes", "20000", "--edges", "100000", "--features", "16", "--classes", "4", "--seed", "5", "--out", filepath.Join(dir, "graph"))
+	raw := func(name string) string { return filepath.Join(dir, "graph", name) }
+	snap, set := filepath.Join(dir, "snap"), filepath.Join(dir, "set")
+	ok(t, "precompute", "snapshot", "--edges", raw("edges.csv"), "--features", raw("features.npy"), "--labels", raw("labels.csv"), "--splits", raw("split.csv"), "--out", snap)
+	ok(t, "precompute", "batches", "--snapshot", snap, "--out", set, "--fanout", "5,5", "--batch-size", "128", "--variants", "3")
+	for _, model := range []string{"gcn", "sage"} {
+		args := func(run string, more ...string) []string {
+			return append([]string{"train", "--batches", set, "--model", model, "--hidden", "32", "--out", run}, more...)
+		}
+		one, two, killed := filepath.Join(dir, model+"1"), filepath.Join(dir, model+"2"), filepath.Join(dir, model+"k")
+		ok(t, "trainer-gnn", args(one, "--epochs", "10", "--threads", "1")...)
+		start := time.Now()
+		ok(t, "trainer-gnn", args(two, "--epochs", "10", "--threads", "2")...)
+		took := time.Since(start)
+		ok(t, "trainer-gnn", args(killed, "--epochs", "4", "--checkpoint-every", "1")...)
+		kill(t, took/3, "trainer-gnn", args(killed, "--epochs", "10", "--checkpoint-every", "1", "--resume")...)
+		ok(t, "trainer-gnn", args(killed, "--epochs", "10", "--resume")...)
+		for _, name := range []string{"last.safetensors", "best.safetensors"} {
+			want := fileText(t, filepath.Join(one, name))
+			if fileText(t, filepath.Join(two, name)) != want {
+				t.Errorf("%s: %s differs between 1 and 2 threads", model, name)
+			}
+			if fileText(t, filepath.Join(killed, name)) != want {
+				t.Errorf("%s: %s differs after a kill and a resume", model, name)
+			}
+		}
+		if got, want := losses(t, killed), losses(t, one); got != want {
+			t.Errorf("%s: losses %s, want %s", model, got, want)
+		}
+	}
+}
+
+func fileText(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }
