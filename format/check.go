@@ -140,7 +140,11 @@ func (r *Record) checkSection(s *Section) error {
 		return r.wantPositions(s, numEdges)
 
 	case SeedsLabel:
-		if want := 1; s.DType == I32 && len(s.Shape) != want || s.DType != I32 && len(s.Shape) != 2 {
+		wantRank := 2
+		if s.DType == I32 {
+			wantRank = 1
+		}
+		if len(s.Shape) != wantRank {
 			return faultf(ErrLayout, r.place, "%s of %s has shape %v", s.Kind, s.DType, s.Shape)
 		}
 		if err := r.wantRows(s, r.NumSeeds); err != nil || s.DType == F32 {

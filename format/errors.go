@@ -15,7 +15,7 @@ var (
 	ErrLayout    = errors.New("invalid layout")
 	ErrLimit     = errors.New("over a limit")
 	ErrMissing   = errors.New("incomplete artefact")
-	ErrMismatch  = errors.New("artefacts do not belong together")
+	ErrMismatch  = errors.New("mismatch")
 )
 
 // errorClasses are the sentinels with the words that SPEC 9 and the test vectors use.

@@ -209,7 +209,9 @@ func ReadID(dir string) (Digest, error) {
 
 func readManifestBytes(dir string) (id Digest, b []byte, err error) {
 	place := filepath.Join(filepath.Base(dir), ManifestName)
-	if info, err := os.Stat(dir); err != nil {
+	if info, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return id, nil, faultf(ErrMissing, dir, "no such directory")
+	} else if err != nil {
 		return id, nil, err
 	} else if !info.IsDir() {
 		return id, nil, faultf(ErrMissing, filepath.Base(dir), "not a directory; an artefact is one")

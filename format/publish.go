@@ -36,6 +36,7 @@ type Job struct {
 	lock    *os.File
 	done    map[string]FileInfo
 	journal *os.File
+	stamps  *stampFile // for Publish to save
 }
 
 // journalEntry is one line of OUT.state/journal.
@@ -46,9 +47,10 @@ type journalEntry struct {
 
 // Begin locks OUT and prepares OUT.partial. key is a digest of everything that shapes
 // the content: files of an interrupted job with the same key are kept (see Done), those
-// of another are removed. It refuses an OUT that exists and is no artefact.
-func Begin(out string, key Digest) (*Job, error) {
-	out, err := resolveOut(out)
+// of another are removed. It refuses an OUT that lies in an artefact, or that exists and is
+// no artefact of that kind.
+func Begin(out, kind string, key Digest) (*Job, error) {
+	out, err := resolveOut(out, kind)
 	if err != nil {
 		return nil, err
 	}
@@ -67,8 +69,8 @@ func Begin(out string, key Digest) (*Job, error) {
 }
 
 // resolveOut makes out absolute, follows a symbolic link at its end, and refuses what
-// Publish could not or should not replace.
-func resolveOut(out string) (string, error) {
+// Publish must not replace: anything but an artefact of that kind, and places within one.
+func resolveOut(out, kind string) (string, error) {
 	out, err := filepath.Abs(out)
 	if err != nil {
 		return "", err
@@ -76,37 +78,63 @@ func resolveOut(out string) (string, error) {
 	if real, err := filepath.EvalSymlinks(out); err == nil {
 		out = real
 	}
+	for dir := filepath.Dir(out); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if isArtefact(dir) {
+			return "", fmt.Errorf("output %s lies in the artefact %s, which must stay as it is; name another directory", out, dir)
+		}
+	}
 	entries, err := os.ReadDir(out)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return out, os.MkdirAll(filepath.Dir(out), 0o755)
+		return out, nil
 	case err != nil:
 		return "", fmt.Errorf("output %s: %w", out, err)
 	case len(entries) == 0:
 		return out, nil
+	case !isArtefact(out):
+		return "", fmt.Errorf("output %s exists, is not empty and is no Prelift artefact; name another directory or remove it", out)
 	}
-	for _, name := range []string{ManifestName, ManifestSumName} {
-		if _, err := os.Stat(filepath.Join(out, name)); err != nil {
-			return "", fmt.Errorf("output %s exists, is not empty and is no Prelift artefact; name another directory or remove it", out)
-		}
+	// A damaged artefact may be replaced by a good one, a good one of another kind may not.
+	if found, err := ManifestKind(out); err == nil && found != kind {
+		return "", fmt.Errorf("output %s holds a %s, this writes a %s; name another directory or remove it", out, found, kind)
 	}
 	return out, nil
 }
 
+// isArtefact reports whether dir holds both manifest files.
+func isArtefact(dir string) bool {
+	for _, name := range []string{ManifestName, ManifestSumName} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
 func (j *Job) takeLock() error {
-	lock, err := os.OpenFile(filepath.Join(j.state, "lock"), os.O_RDWR|os.O_CREATE, 0o644)
+	lock, err := tryLock(j.state)
+	if errors.Is(err, ErrBusy) {
+		return fmt.Errorf("%s: %w; wait for it, or name another --out", j.Out, ErrBusy)
+	}
+	j.lock = lock
+	return err
+}
+
+// tryLock takes the lock of a state directory, which Close of the file releases, or
+// returns ErrBusy.
+func tryLock(state string) (*os.File, error) {
+	lock, err := os.OpenFile(filepath.Join(state, "lock"), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		lock.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return fmt.Errorf("%s: %w; wait for it, or name another --out", j.Out, ErrBusy)
+			return nil, ErrBusy
 		}
-		return fmt.Errorf("lock %s: %w", lock.Name(), err)
+		return nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
-	j.lock = lock
-	return nil
+	return lock, nil
 }
 
 // unlock releases the lock; the kernel does so too when the process dies.
@@ -248,9 +276,8 @@ func (j *Job) Finish(name string) (FileInfo, error) {
 // Publish writes the manifest, syncs the directory and puts it under its name in one
 // rename; an older artefact of that name is exchanged for it and then removed. check,
 // where given, opens the finished directory as a reader would; its error stops the
-// publication. The job is over, whatever is returned.
+// publication. After a success the job is over; after an error the caller ends it by Abort.
 func (j *Job) Publish(manifest any, check func(dir string) error) (Digest, error) {
-	defer j.unlock()
 	id, err := WriteManifest(j.Dir, manifest)
 	if err != nil {
 		return id, err
@@ -269,12 +296,31 @@ func (j *Job) Publish(manifest any, check func(dir string) error) (Digest, error
 	if err := os.Remove(j.journalPath()); err != nil {
 		return id, err
 	}
-	return id, syncDir(filepath.Dir(j.Out))
+	if err := syncDir(filepath.Dir(j.Out)); err != nil {
+		return id, err
+	}
+	if j.stamps != nil {
+		j.stamps.ID = id
+		if err := j.stamps.save(j.state); err != nil {
+			return id, err
+		}
+	}
+	j.unlock()
+	return id, nil
+}
+
+// Remember has Publish save what the artefact comes of, for UpToDate: the parameters' key
+// and the inputs.
+func (j *Job) Remember(key Digest, inputs []Stamp) {
+	j.stamps = &stampFile{Key: key, Inputs: inputs}
 }
 
 // Abort ends the job and leaves OUT as it was. Finished files stay in OUT.partial for
-// a rerun with the same key; keep false removes them too.
+// a rerun with the same key; keep false removes them too. It does nothing once the job is over.
 func (j *Job) Abort(keep bool) {
+	if j.lock == nil {
+		return
+	}
 	if !keep {
 		os.RemoveAll(j.Dir)
 		os.Remove(j.journalPath())

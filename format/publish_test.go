@@ -17,7 +17,7 @@ func digest(n byte) Digest { return Digest{n} }
 
 func begin(t *testing.T, out string, key Digest) *Job {
 	t.Helper()
-	j, err := Begin(out, key)
+	j, err := Begin(out, "vector", key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestBeginRefuses(t *testing.T) {
 	}
 	for _, out := range []string{make("home", "thesis.tex"), make("webapp", ManifestName, "index.html"), make("sum", ManifestSumName), regular} {
 		before := readTree(t, out)
-		if _, err := Begin(out, digest(1)); err == nil {
+		if _, err := Begin(out, "vector", digest(1)); err == nil {
 			t.Errorf("%s: accepted", out)
 		}
 		if !reflect.DeepEqual(readTree(t, out), before) || exists(out+partialSuffix) || exists(out+stateSuffix) {
@@ -157,7 +157,7 @@ func TestBusy(t *testing.T) {
 	j := begin(t, out, digest(1))
 	put(t, j, "a.bin", "one")
 	for _, key := range []Digest{digest(1), digest(2)} {
-		if _, err := Begin(out, key); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), out) {
+		if _, err := Begin(out, "vector", key); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), out) {
 			t.Errorf("second job: %v", err)
 		}
 	}
@@ -200,6 +200,11 @@ func TestPublishCheckFails(t *testing.T) {
 	}); !errors.Is(err, wrong) {
 		t.Errorf("got %v", err)
 	}
+	if _, err := Begin(out, "vector", digest(2)); !errors.Is(err, ErrBusy) {
+		t.Errorf("a failed Publish let go of the lock: %v", err)
+	}
+	j.Abort(false)
+	j.Abort(false) // nothing more
 	if got, err := ReadID(out); got != id || err != nil {
 		t.Errorf("the old artefact is %v now, %v", got, err)
 	}
@@ -431,4 +436,16 @@ func sameFile(t *testing.T, a, b string) bool {
 		t.Fatal(err1, err2)
 	}
 	return os.SameFile(x, y)
+}
+
+func TestBeginRefusesOtherPlaces(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	id := publish(t, out, "one")
+	for place, kind := range map[string]string{out: "other", filepath.Join(out, "inner"): "vector", filepath.Join(out, "a", "b"): "vector"} {
+		if j, err := Begin(place, kind, digest(1)); err == nil {
+			j.Abort(false)
+			t.Errorf("%s as a %s was accepted", place, kind)
+		}
+	}
+	wantArtefact(t, out, id, "one")
 }

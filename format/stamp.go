@@ -2,7 +2,6 @@ package format
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,6 +19,8 @@ type Stamp struct {
 	CTime     Int    `json:"ctime_ns"`
 	SHA256    Digest `json:"sha256"`
 }
+
+const stampsName = "stamps.json"
 
 // stampFile is OUT.state/stamps.json.
 type stampFile struct {
@@ -59,33 +60,29 @@ func statStamp(path string) (Stamp, error) {
 	return Stamp{Path: abs, SizeBytes: Int(st.Size), Inode: Int(st.Ino), MTime: Int(st.Mtim.Nano()), CTime: Int(st.Ctim.Nano())}, nil
 }
 
-// SaveStamps remembers that the artefact out of that id came of these inputs under key.
-func SaveStamps(out string, key, id Digest, inputs []Stamp) error {
-	out, err := resolveOut(out)
+// save writes the stamps into a state directory in one rename. The caller holds the lock.
+func (f *stampFile) save(state string) error {
+	b, err := json.MarshalIndent(f, "", " ")
 	if err != nil {
 		return err
 	}
-	b, err := json.MarshalIndent(stampFile{Key: key, ID: id, Inputs: inputs}, "", " ")
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(out+stateSuffix, "stamps.json")
+	path := filepath.Join(state, stampsName)
 	if err := writeSync(path+".tmp", append(b, '\n')); err != nil {
 		return err
 	}
 	return os.Rename(path+".tmp", path)
 }
 
-// UpToDate reports whether the artefact out is there and came of these inputs under
+// UpToDate reports whether the artefact out of that kind is there and came of these inputs under
 // key, and its id. Inputs whose path, size, inode, mtime and ctime are as remembered
 // are not read; others are digested and must have the remembered content. The files of
 // the artefact must be there in their listed sizes (files reads them off the manifest).
-func UpToDate(out string, key Digest, inputs []string, files func(dir string) ([]FileInfo, error)) (id Digest, ok bool, err error) {
-	out, err = resolveOut(out)
+func UpToDate(out, kind string, key Digest, inputs []string, files func(dir string) ([]FileInfo, error)) (id Digest, ok bool, err error) {
+	out, err = resolveOut(out, kind)
 	if err != nil {
 		return id, false, err
 	}
-	b, err := os.ReadFile(filepath.Join(out+stateSuffix, "stamps.json"))
+	b, err := os.ReadFile(filepath.Join(out+stateSuffix, stampsName))
 	if err != nil {
 		return id, false, nil
 	}
@@ -108,9 +105,18 @@ func UpToDate(out string, key Digest, inputs []string, files func(dir string) ([
 		return id, false, err
 	}
 	if changed {
-		err = SaveStamps(out, key, id, saved.Inputs) // so that the next time needs no digest
+		saved.refresh(out + stateSuffix)
 	}
-	return id, true, err
+	return id, true, nil
+}
+
+// refresh saves the stamps of inputs that were only touched, so that the next time needs no
+// digest. It is a convenience: where a job holds the lock or the place is read-only, nothing is lost.
+func (f *stampFile) refresh(state string) {
+	if lock, err := tryLock(state); err == nil {
+		f.save(state)
+		lock.Close()
+	}
 }
 
 // sameInputs reports whether the inputs have the remembered content. It updates the
@@ -138,19 +144,6 @@ func sameInputs(saved []Stamp, paths []string) (same, changed bool, err error) {
 		saved[i], changed = now, true
 	}
 	return true, changed, nil
-}
-
-// RemoveStamps forgets the inputs of out; used when a build starts.
-func RemoveStamps(out string) error {
-	out, err := resolveOut(out)
-	if err != nil {
-		return err
-	}
-	err = os.Remove(filepath.Join(out+stateSuffix, "stamps.json"))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 // JobKey digests everything that shapes an artefact: the parameters' key and the content

@@ -73,7 +73,7 @@ func TestUpToDate(t *testing.T) {
 		"fewer":       {func(t *testing.T, out, in1, in2 string) (Digest, []string) { return key, []string{in1} }, false},
 		"another key": {func(t *testing.T, out, in1, in2 string) (Digest, []string) { return digest(2), []string{in1, in2} }, false},
 		"stamps removed": {func(t *testing.T, out, in1, in2 string) (Digest, []string) {
-			if err := errors.Join(RemoveStamps(out), RemoveStamps(out)); err != nil {
+			if err := os.Remove(filepath.Join(out+stateSuffix, stampsName)); err != nil {
 				t.Fatal(err)
 			}
 			return key, []string{in1, in2}
@@ -118,11 +118,11 @@ func TestUpToDate(t *testing.T) {
 				t.Fatal(err)
 			}
 			id := publish(t, out, "one")
-			if err := SaveStamps(out, key, id, stamps); err != nil {
+			if err := (&stampFile{key, id, stamps}).save(out + stateSuffix); err != nil {
 				t.Fatal(err)
 			}
 			k, inputs := c.change(t, out, in1, in2)
-			got, ok, err := UpToDate(out, k, inputs, filesOf)
+			got, ok, err := UpToDate(out, "vector", k, inputs, filesOf)
 			if err != nil || ok != c.want || ok && got != id {
 				t.Errorf("got %v, %t, %v, want %v, %t", got, ok, err, id, c.want)
 			}
@@ -139,7 +139,7 @@ func TestUpToDateFailures(t *testing.T) {
 	if err := os.WriteFile(in, []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok, err := UpToDate(out, digest(1), []string{in}, filesOf); ok || err != nil {
+	if _, ok, err := UpToDate(out, "vector", digest(1), []string{in}, filesOf); ok || err != nil {
 		t.Errorf("no artefact: %t, %v", ok, err)
 	}
 	stamps, err := StampInputs([]string{in})
@@ -147,13 +147,13 @@ func TestUpToDateFailures(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := publish(t, out, "one")
-	if err := SaveStamps(out, digest(1), id, stamps); err != nil {
+	if err := (&stampFile{digest(1), id, stamps}).save(out + stateSuffix); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(in); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok, err := UpToDate(out, digest(1), []string{in}, filesOf); ok || !errors.Is(err, os.ErrNotExist) {
+	if _, ok, err := UpToDate(out, "vector", digest(1), []string{in}, filesOf); ok || !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("input removed: %t, %v", ok, err)
 	}
 	if err := os.Mkdir(in, 0o755); err != nil {

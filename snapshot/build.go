@@ -13,11 +13,12 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"runtime"
 	"slices"
-	"sync"
 
 	"github.com/prelift/prelift/format"
 	"github.com/prelift/prelift/snapshot/graph"
+	"golang.org/x/sync/errgroup"
 )
 
 // Options steer Build without shaping what it writes.
@@ -28,6 +29,7 @@ type Options struct {
 
 // Build writes the snapshot of t into job and publishes it. It returns the snapshot's
 // id and manifest. Files that an interrupted job finished are taken over (format.Job).
+// t.Edges is empty afterwards: the rows hold all of it, and memory is short.
 func Build(ctx context.Context, job *format.Job, t *Tables, p Params, opt Options) (format.Digest, *Manifest, error) {
 	b := &builder{job: job, tables: t, opt: opt}
 	if err := b.topology(ctx, p.Direction == Directed); err != nil {
@@ -67,10 +69,11 @@ type builder struct {
 	opt    Options
 	setKey format.Digest
 
-	graph     *graph.Graph
-	labels    []int32 // component of each node
-	sizes     []int64 // nodes of each component
-	gcn, mean graph.Norm
+	graph      *graph.Graph
+	keys       []uint64
+	components []int32 // component of each node
+	sizes      []int64 // nodes of each component
+	gcn, mean  graph.Norm
 }
 
 func (b *builder) progress(step string, done, total int64) {
@@ -90,7 +93,7 @@ func (b *builder) topology(ctx context.Context, directed bool) error {
 	b.graph = g
 	t.Edges = Edges{} // the rows hold all of it; give the memory back
 	b.progress("components", 0, 1)
-	b.labels, b.sizes = graph.Components(&g.In, b.opt.Threads)
+	b.components, b.sizes = graph.Components(&g.In, b.opt.Threads)
 	b.progress("norms", 0, 1)
 	if b.gcn, err = graph.GCN(&g.In, b.opt.Threads); err != nil {
 		return b.nameNodes(err)
@@ -98,7 +101,8 @@ func (b *builder) topology(ctx context.Context, directed bool) error {
 	if b.mean, err = graph.Mean(&g.In, b.opt.Threads); err != nil {
 		return b.nameNodes(err)
 	}
-	return nil
+	b.keys, err = nodeKeys(&t.IDs, b.opt.Threads)
+	return err
 }
 
 // nameNodes adds the external ids to an error that speaks node numbers.
@@ -109,14 +113,10 @@ func (b *builder) nameNodes(err error) error {
 	return err
 }
 
-// file is one file to be written: a record each with the sections of all of them.
+// file is one file to be written, of one record.
 type file struct {
-	name    string
-	kind    format.FileKind
-	records []record
-}
-
-type record struct {
+	name     string
+	kind     format.FileKind
 	header   format.RecordHeader
 	sections []format.SectionSpec
 }
@@ -125,14 +125,12 @@ func (b *builder) write(f file) (format.FileInfo, error) {
 	if info, ok := b.job.Done(f.name); ok {
 		return info, nil
 	}
-	w, err := format.Create(b.job.Path(f.name), format.Header{Kind: f.kind, SetKey: b.setKey}, len(f.records))
+	w, err := format.Create(b.job.Path(f.name), format.Header{Kind: f.kind, SetKey: b.setKey}, 1)
 	if err != nil {
 		return format.FileInfo{}, err
 	}
-	for i := range f.records {
-		if err := w.Add(&f.records[i].header, f.records[i].sections); err != nil {
-			return format.FileInfo{}, err
-		}
+	if err := w.Add(&f.header, f.sections); err != nil {
+		return format.FileInfo{}, err
 	}
 	if err := w.Close(); err != nil {
 		return format.FileInfo{}, err
@@ -148,23 +146,23 @@ func (b *builder) header() format.RecordHeader {
 
 func (b *builder) files() []file {
 	files := []file{
-		{IDsFile, format.FileIDs, []record{{b.header(), b.idSections()}}},
-		{TopologyFile, format.FileTopology, []record{{b.header(), b.topologySections()}}},
+		{IDsFile, format.FileIDs, b.header(), b.idSections()},
+		{TopologyFile, format.FileTopology, b.header(), b.topologySections()},
 	}
 	if t := b.tables.Features; t != nil {
 		rows := format.SectionSpec{Kind: format.TableRows, Layer: format.AnyLayer, DType: format.F32, Shape: []uint64{uint64(b.tables.NumNodes()), uint64(t.NumCols)}, Data: format.Bytes(t.Data)}
-		files = append(files, file{FeaturesFile, format.FileFeatures, []record{{b.header(), []format.SectionSpec{rows}}}})
+		files = append(files, file{FeaturesFile, format.FileFeatures, b.header(), []format.SectionSpec{rows}})
 	}
 	if b.tables.Labels != nil {
 		h := b.header()
 		h.NumSeeds = h.DstEnd
-		files = append(files, file{LabelsFile, format.FileLabels, []record{{h, b.labelSections()}}})
+		files = append(files, file{LabelsFile, format.FileLabels, h, b.labelSections()})
 	}
 	if s := b.tables.Splits; s != nil {
 		h := b.header()
 		h.NumSeeds = h.DstEnd
 		mask := format.SectionSpec{Kind: format.SeedsMask, Layer: format.AnyLayer, DType: format.U8, Shape: []uint64{h.NumSeeds, uint64(len(s.Names))}, Data: s.Mask}
-		files = append(files, file{SplitsFile, format.FileLabels, []record{{h, append([]format.SectionSpec{mask}, nameSections(s.Names)...)}}})
+		files = append(files, file{SplitsFile, format.FileLabels, h, append([]format.SectionSpec{mask}, nameSections(s.Names)...)})
 	}
 	return files
 }
@@ -174,30 +172,34 @@ func (b *builder) idSections() []format.SectionSpec {
 	return []format.SectionSpec{
 		format.Int64Section(format.IDsOffsets, format.AnyLayer, ids.Offsets),
 		format.Uint8Section(format.IDsBytes, format.AnyLayer, ids.Bytes),
-		format.Uint64Section(format.IDsKey, format.AnyLayer, nodeKeys(ids, b.opt.Threads)),
+		format.Uint64Section(format.IDsKey, format.AnyLayer, b.keys),
 	}
 }
 
 // nodeKeys returns the key of each node: the first 8 bytes, big-endian, of the SHA-256
 // of its external id (SPEC 8). Draws depend on keys, not on numbers, so that a new node
-// changes only the draws that it takes part in.
-func nodeKeys(ids *IDs, threads int) []uint64 {
+// changes only the draws that it takes part in. threads 0 is all cores; an error is a
+// memory fault in mapped ids.
+func nodeKeys(ids *IDs, threads int) ([]uint64, error) {
 	keys := make([]uint64, ids.Len())
+	if threads <= 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
 	const chunk = 1 << 14
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, max(threads, 1))
+	var group errgroup.Group
+	group.SetLimit(threads)
 	for lo := 0; lo < len(keys); lo += chunk {
-		slots <- struct{}{}
-		wg.Go(func() {
-			for i := lo; i < min(lo+chunk, len(keys)); i++ {
-				sum := sha256.Sum256(ids.At(int32(i)))
-				keys[i] = binary.BigEndian.Uint64(sum[:])
-			}
-			<-slots
+		group.Go(func() error {
+			return format.Guard("external ids", func() error {
+				for i := lo; i < min(lo+chunk, len(keys)); i++ {
+					sum := sha256.Sum256(ids.At(int32(i)))
+					keys[i] = binary.BigEndian.Uint64(sum[:])
+				}
+				return nil
+			})
 		})
 	}
-	wg.Wait()
-	return keys
+	return keys, group.Wait()
 }
 
 func (b *builder) topologySections() []format.SectionSpec {
@@ -215,7 +217,7 @@ func (b *builder) topologySections() []format.SectionSpec {
 			format.Int32Section(format.TransposeIndices, format.AnyLayer, out.Indices))
 	}
 	sections = append(sections,
-		format.Int32Section(format.GraphComponent, format.AnyLayer, b.labels),
+		format.Int32Section(format.GraphComponent, format.AnyLayer, b.components),
 		format.Int64Section(format.GraphComponentSize, format.AnyLayer, b.sizes))
 	sections = append(sections, normSections(format.CoefGCN, &b.gcn)...)
 	return append(sections, normSections(format.CoefMean, &b.mean)...)

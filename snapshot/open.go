@@ -3,6 +3,7 @@ package snapshot
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/prelift/prelift/format"
 	"github.com/prelift/prelift/snapshot/graph"
@@ -70,17 +71,25 @@ func (s *Snapshot) open() error {
 		return err
 	}
 	for _, load := range []struct {
-		name string
-		kind format.FileKind
-		take func(r *format.Record) error
+		name   string
+		kind   format.FileKind
+		wanted bool // by what the manifest says of the graph
+		take   func(r *format.Record) error
 	}{
-		{IDsFile, format.FileIDs, s.takeIDs},
-		{TopologyFile, format.FileTopology, s.takeTopology},
-		{FeaturesFile, format.FileFeatures, s.takeFeatures},
-		{LabelsFile, format.FileLabels, s.takeLabels},
-		{SplitsFile, format.FileLabels, s.takeSplits},
+		{IDsFile, format.FileIDs, true, s.takeIDs},
+		{TopologyFile, format.FileTopology, true, s.takeTopology},
+		{FeaturesFile, format.FileFeatures, m.NumFeatures > 0, s.takeFeatures},
+		{LabelsFile, format.FileLabels, m.Task != "", s.takeLabels},
+		{SplitsFile, format.FileLabels, len(m.Splits) > 0, s.takeSplits},
 	} {
-		if !s.has(load.name) {
+		place := filepath.Join(filepath.Base(s.Dir), format.ManifestName)
+		switch listed := s.has(load.name); {
+		case load.wanted && !listed:
+			return fmt.Errorf("%s: %w: %s isn't listed", place, format.ErrMissing, load.name)
+		case listed && !load.wanted:
+			return fmt.Errorf("%s: %w: lists %s, but its fields say there is none", place, format.ErrLayout, load.name)
+		}
+		if !load.wanted {
 			continue
 		}
 		r, err := s.record(load.name, load.kind)
@@ -90,9 +99,6 @@ func (s *Snapshot) open() error {
 		if err := load.take(r); err != nil {
 			return err
 		}
-	}
-	if s.IDs.Len() != s.NumNodes() || s.In.NumNodes() != s.NumNodes() {
-		return fmt.Errorf("%s: %w: ids or rows are absent", filepath.Base(s.Dir), format.ErrMissing)
 	}
 	return nil
 }
@@ -143,26 +149,19 @@ func (s *Snapshot) has(name string) bool {
 	return false
 }
 
-// record opens a file of one record and verifies all of it.
+// record opens a file of one record over all nodes and verifies all of it.
 func (s *Snapshot) record(name string, kind format.FileKind) (*format.Record, error) {
-	f, err := format.Open(s.Path(name))
+	f, err := format.OpenMember(s.Path(name), format.Member{Kind: kind, SetKey: s.Manifest.SetKey})
 	if err != nil {
 		return nil, err
 	}
 	s.files = append(s.files, f)
-	if f.Header.Kind != kind || f.Header.SetKey != s.Manifest.SetKey || len(f.Records) != 1 {
-		return nil, fmt.Errorf("%s: %w: a file of kind %d with %d records of set %x, want one record of kind %d of set %x", name, format.ErrLayout,
-			f.Header.Kind, len(f.Records), f.Header.SetKey[:4], kind, s.Manifest.SetKey[:4])
-	}
 	if err := f.VerifyPadding(); err != nil {
 		return nil, err
 	}
-	r, err := f.Record(0)
+	r, err := f.Table(s.NumNodes())
 	if err != nil {
 		return nil, err
-	}
-	if r.NumNodes() != uint64(s.Manifest.NumNodes) || r.Space != format.SpaceGlobal || r.DstEnd != r.NumNodes() {
-		return nil, fmt.Errorf("%s: %w: a table of %d nodes, the manifest has %d", name, format.ErrLayout, r.NumNodes(), s.Manifest.NumNodes)
 	}
 	return r, r.Verify()
 }
@@ -224,6 +223,9 @@ func (s *Snapshot) takeLabels(r *format.Record) error {
 	if r.NumSeeds != r.NumNodes() || s.Class == nil && s.Bits == nil && s.Values == nil || len(s.ClassNames) != int(s.Manifest.NumClasses) {
 		return missing(r, "labels or class names")
 	}
+	if s.Bits != nil && len(s.Bits) != s.NumNodes()*len(s.ClassNames) {
+		return fmt.Errorf("%s: %w: %d label bits for %d nodes and %d columns", r.Place(), format.ErrLayout, len(s.Bits), s.NumNodes(), len(s.ClassNames))
+	}
 	for v, class := range s.Class {
 		if int(class) >= len(s.ClassNames) {
 			return fmt.Errorf("%s: %w: node %d has class %d of %d", r.Place(), format.ErrLayout, v, class, len(s.ClassNames))
@@ -234,8 +236,8 @@ func (s *Snapshot) takeLabels(r *format.Record) error {
 
 func (s *Snapshot) takeSplits(r *format.Record) error {
 	s.Mask = r.Uint8s(format.SeedsMask, format.AnyLayer)
-	if len(s.Mask) != s.NumNodes()*len(s.Manifest.Splits) {
-		return missing(r, "masks")
+	if len(s.Mask) != s.NumNodes()*len(s.Manifest.Splits) || !slices.Equal(r.Names().Strings(), s.Manifest.Splits) {
+		return missing(r, "masks of the splits in the manifest")
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ var defaultParams = Params{Direction: Undirected, FeatureNorm: "none", MissingFe
 func buildIn(t *testing.T, tables *Tables, p Params, threads int) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "snap")
-	job, err := format.Begin(dir, format.Digest{1})
+	job, err := format.Begin(dir, Kind, format.Digest{1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,11 +165,14 @@ func TestVerifyFindsLies(t *testing.T) {
 		name, want string
 		lie        func(m *Manifest)
 	}{
-		{"edges", "num_edges", func(m *Manifest) { m.NumEdges++ }},
-		{"entries", "num_entries", func(m *Manifest) { m.NumEntries++ }},
-		{"loops", "self_loops", func(m *Manifest) { m.Audit.SelfLoops++ }},
-		{"isolated", "isolated_nodes", func(m *Manifest) { m.Audit.IsolatedNodes-- }},
-		{"lines", "num_lines", func(m *Manifest) { m.Audit.NumLines++ }},
+		{"edges", "audit", func(m *Manifest) { m.NumEdges++ }},
+		{"entries", "audit", func(m *Manifest) { m.NumEntries++ }},
+		{"loops", "audit", func(m *Manifest) { m.Audit.SelfLoops++ }},
+		{"isolated", "audit", func(m *Manifest) { m.Audit.IsolatedNodes-- }},
+		{"lines", "audit", func(m *Manifest) { m.Audit.NumLines++ }},
+		{"degrees", "audit", func(m *Manifest) { m.Audit.DegreeHistogram[0]++; m.Audit.DegreeHistogram[1]-- }},
+		{"largest degree", "audit", func(m *Manifest) { m.Audit.MaxDegree++ }},
+		{"pairs", "audit", func(m *Manifest) { m.Audit.NumPairs++ }},
 		{"components", "components", func(m *Manifest) { m.Audit.NumComponents++ }},
 		{"largest", "components", func(m *Manifest) { m.Audit.LargestComponent++ }},
 	} {
@@ -254,6 +257,15 @@ func TestOpenRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, format.ErrTruncated},
+		{"splits claimed, not there", claimAway(SplitsFile), format.ErrMissing},
+		{"labels claimed, not there", claimAway(LabelsFile), format.ErrMissing},
+		{"features claimed, not there", claimAway(FeaturesFile), format.ErrMissing},
+		{"splits there, not claimed", func(t *testing.T, dir string) {
+			rewrite(t, dir, func(m *Manifest) { m.Splits = []string{} })
+		}, format.ErrLayout},
+		{"splits of other names", func(t *testing.T, dir string) {
+			rewrite(t, dir, func(m *Manifest) { m.Splits = []string{"other"} })
+		}, format.ErrMissing},
 		{"rows of another graph", func(t *testing.T, dir string) {
 			other := buildIn(t, randomTables(3, false), defaultParams, 1)
 			b, err := os.ReadFile(filepath.Join(other, TopologyFile))
@@ -294,5 +306,14 @@ func TestSpecFields(t *testing.T) {
 				t.Errorf("SPEC.md doesn't name the manifest field %s", name)
 			}
 		}
+	}
+}
+
+// claimAway drops a file from the manifest, but not what the manifest says of it.
+func claimAway(name string) func(t *testing.T, dir string) {
+	return func(t *testing.T, dir string) {
+		rewrite(t, dir, func(m *Manifest) {
+			m.Files = slices.DeleteFunc(m.Files, func(f format.FileInfo) bool { return f.Name == name })
+		})
 	}
 }

@@ -16,6 +16,8 @@ type Tables struct {
 	Features *Features // nil: no features
 	Labels   *Labels   // nil: no labels
 	Splits   *Splits   // nil: no splits
+	Types    *Types    // nil: one node type
+	RelNames []string  // names of the relations that Edges.Rel counts, sorted; nil without Edges.Rel
 }
 
 // NumNodes returns the number of nodes.
@@ -46,10 +48,19 @@ func (ids *IDs) Len() int { return max(len(ids.Offsets)-1, 0) }
 func (ids *IDs) At(i int32) []byte { return ids.Bytes[ids.Offsets[i]:ids.Offsets[i+1]] }
 
 // Edges are the lines of the input in any order: message Src[i] -> Dst[i], both node
-// numbers. Weight is nil for an unweighted graph, else finite and >= 0.
+// numbers. Weight is nil for an unweighted graph, else finite and >= 0. Rel is nil for a
+// graph of one relation, else the relation of each line, an index of Tables.RelNames.
 type Edges struct {
 	Src, Dst []int32
 	Weight   []float32
+	Rel      []int32
+}
+
+// Types holds the type of every node: Names[Type[node]]. Names are sorted bytewise; the name
+// "" stands for nodes to which the source gives none.
+type Types struct {
+	Names []string
+	Type  []int32 // [NumNodes]
 }
 
 // Features is a dense row-major float32 matrix [NumNodes, NumCols] in node order.

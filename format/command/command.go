@@ -18,6 +18,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// Version is the release of both binaries. It enters no artefact.
+const Version = "0.1.0"
+
 // Exit codes, the same for every command; the README has the table.
 const (
 	ExitDone     = 0
@@ -89,10 +92,23 @@ func (e *Env) Result(v any, text func(w io.Writer)) error {
 	return err
 }
 
-// Note prints a line that is no error to Err, as a warning.
-func (e *Env) Note(format string, args ...any) {
+// Note prints a line that is no error to Err; kind is note or warning.
+func (e *Env) Note(kind, text string) {
 	e.Progress.Done()
-	fmt.Fprintf(e.Err, "note: %s\n", oneLine(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(e.Err, "%s: %s\n", kind, oneLine(text))
+}
+
+// Interruptible runs fn, which only reads and doesn't watch ctx, and returns early when ctx
+// ends; fn is then left to the end of the process.
+func Interruptible(ctx context.Context, fn func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- fn() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Main runs root with args and returns the exit code. It adds the flags that every
@@ -101,6 +117,7 @@ func (e *Env) Note(format string, args ...any) {
 func Main(root *cobra.Command, env *Env, args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop)   // a second signal ends the process at once
 	signal.Ignore(syscall.SIGXFSZ) // a file over `ulimit -f` is a write error, not a death
 	env.Progress = NewProgress(env.Err)
 	var config string
@@ -111,9 +128,9 @@ func Main(root *cobra.Command, env *Env, args []string) int {
 	root.SetIn(env.In)
 	root.SetOut(env.Out)
 	root.SetErr(env.Err)
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return Usage("%v; run `%s --help`", err, c.CommandPath())
-	})
+	root.SetFlagErrorFunc(flagError)
+	root.Version = Version
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
 		if config == "" {
 			return nil
@@ -128,22 +145,42 @@ func Main(root *cobra.Command, env *Env, args []string) int {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = errors.New("interrupted; run the same command again to go on")
 	}
-	if isUnknownCommand(err) {
-		err = Usage("%v; run `%s --help`", err, root.Name())
+	if isCobraUsage(err) {
+		first, _, _ := strings.Cut(err.Error(), "\n") // what follows are suggestions, on lines of their own
+		err = Usage("%s; run `%s --help`", first, root.Name())
 	}
 	fmt.Fprintf(env.Err, "%s: error: %s\n", root.Name(), oneLine(err.Error()))
 	return Code(err)
 }
 
-// isUnknownCommand recognises cobra's own complaints about arguments, which have no type.
-func isUnknownCommand(err error) bool {
+// isCobraUsage recognises cobra's own complaint about a command, which has no type.
+func isCobraUsage(err error) bool { return strings.HasPrefix(err.Error(), "unknown command") }
+
+// flagError says what is wrong with a flag without the words of strconv.
+func flagError(c *cobra.Command, err error) error {
 	msg := err.Error()
-	for _, start := range []string{"unknown command", "accepts ", "requires at least", "required flag"} {
-		if strings.HasPrefix(msg, start) {
-			return true
-		}
+	if before, _, ok := strings.Cut(msg, ": strconv."); ok {
+		msg = before + ": not a number (several go with commas and no blanks, as 10,5)"
 	}
-	return false
+	return Usage("%s; run `%s --help`", msg, c.CommandPath())
+}
+
+// NoArgs refuses arguments, and says what a command's inputs are given by.
+func NoArgs(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return Usage("%s takes flags only, not %q; run `%s --help`", c.Name(), args[0], c.CommandPath())
+	}
+	return nil
+}
+
+// OneArg wants one argument, called what in messages.
+func OneArg(what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return Usage("%s needs one argument, %s; got %d", c.Name(), what, len(args))
+		}
+		return nil
+	}
 }
 
 // oneLine keeps a message on one line, whatever file content it quotes.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prelift/prelift/format"
 	"github.com/spf13/cobra"
@@ -134,4 +135,26 @@ func TestProgressOffATerminal(t *testing.T) {
 	var none *Progress
 	none.Step("x", 1, 2) // a nil Progress is silent
 	none.Done()
+}
+
+func TestProgressLine(t *testing.T) {
+	for _, c := range []struct {
+		done, total int64
+		want        string
+	}{
+		{30, 60, "step: 30 of 60, 10/s, 3s left"},
+		{30, 0, "step: 30 done, 10/s"},
+		{0, 60, "step: 0 done, 0/s"},
+	} {
+		p := &Progress{step: "step", total: c.total}
+		if got := p.line(c.done, 3*time.Second); got != c.want {
+			t.Errorf("%d of %d: %q, want %q", c.done, c.total, got, c.want)
+		}
+	}
+	p := NewProgress(io.Discard)
+	p.Step("grows", 1, 10)
+	p.Step("grows", 2, 20)
+	if p.total != 20 {
+		t.Errorf("total is %d after it grew to 20", p.total)
+	}
 }

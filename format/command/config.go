@@ -41,6 +41,9 @@ func applyConfig(c *cobra.Command, path string) error {
 	}
 	for _, key := range sortedKeys(top) {
 		if _, isMap := top[key].(map[string]any); isMap {
+			if c.Flags().Lookup(key) != nil && key != c.Name() && !isCommand(c.Root(), key) {
+				return Usage("--config %s: %s is a map; --%s takes a value or a list", path, key, key)
+			}
 			continue
 		}
 		if c.Flags().Lookup(key) != nil {
@@ -48,7 +51,7 @@ func applyConfig(c *cobra.Command, path string) error {
 				return err
 			}
 		} else if !isFlagOfAny(c.Root(), key) {
-			return Usage("--config %s: no command has a flag --%s", path, key)
+			return Usage("--config %s: %s has no flag --%s; what is for other programs goes under a name of its own, as train:", path, c.Root().Name(), key)
 		}
 	}
 	return nil
@@ -58,6 +61,9 @@ func applyConfig(c *cobra.Command, path string) error {
 func setFlag(c *cobra.Command, path, key string, value any) error {
 	if c.Flags().Changed(key) {
 		return nil
+	}
+	if _, isMap := value.(map[string]any); isMap {
+		return Usage("--config %s: %s is a map; --%s takes a value or a list", path, key, key)
 	}
 	if err := c.Flags().Set(key, flagText(value)); err != nil {
 		return Usage("--config %s: --%s: %v", path, key, err)
@@ -76,6 +82,10 @@ func flagText(value any) string {
 		parts[i] = fmt.Sprint(v)
 	}
 	return strings.Join(parts, ",")
+}
+
+func isCommand(root *cobra.Command, name string) bool {
+	return slices.ContainsFunc(root.Commands(), func(sub *cobra.Command) bool { return sub.Name() == name })
 }
 
 func isFlagOfAny(c *cobra.Command, key string) bool {

@@ -42,11 +42,17 @@ func (p *Progress) Step(step string, done, total int64) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if step != p.step || total != p.total && p.bar != nil && done == 0 {
+	if step != p.step {
 		p.end()
 		p.step, p.total, p.started, p.printed = step, total, time.Now(), time.Now()
 		if p.terminal {
 			p.bar = newBar(p.w, step, total)
+		}
+	}
+	if total != p.total {
+		p.total = total
+		if p.bar != nil && total > 0 {
+			p.bar.ChangeMax64(total)
 		}
 	}
 	if p.bar != nil {

@@ -350,3 +350,18 @@ func TestSameBatchSet(t *testing.T) {
 		wantNoPartial(t, out)
 	}
 }
+
+func TestOutputMustNotReplaceOthers(t *testing.T) {
+	s := build(t, "--edges", casePath("54-batch-truncated", "edges.csv"), "--nodes", casePath("54-batch-truncated", "nodes.csv"))
+	want := hashDir(t, s.Dir)
+	home := t.TempDir()
+	write(t, filepath.Join(home, "precious"), "x")
+	for _, c := range []struct{ out, part string }{
+		{s.Dir, "holds a snapshot"}, {filepath.Join(s.Dir, "inner"), "lies in the artefact"}, {home, "no Prelift artefact"},
+	} {
+		refused(t, 1, []string{c.part}, "precompute", "batches", "--snapshot", s.Dir, "--out", c.out)
+	}
+	if hashDir(t, s.Dir) != want {
+		t.Error("the snapshot was changed")
+	}
+}

@@ -80,7 +80,6 @@ type Audit struct {
 	OneDirectional   int64 // of NumPairs, those listed in one direction only
 	IsolatedNodes    int64 // nodes with no neighbour in either direction
 	MaxDegree        int64
-	MaxDegreeNode    int32 // the smallest node of MaxDegree; -1 without nodes
 	// DegreeHistogram counts nodes by degree: [0] has degree 0, [1] degree 1, [2] 2..3,
 	// [k] 2^(k-1)..2^k-1. It ends at the bucket of MaxDegree.
 	DegreeHistogram []int64
@@ -422,7 +421,7 @@ func audit(g *Graph, threads int) Audit {
 	partial := make([]Audit, threads)
 	mutualArcs := make([]int64, threads)
 	inParallel(threads, func(t int) {
-		a := Audit{MaxDegree: -1, MaxDegreeNode: -1, DegreeHistogram: make([]int64, 65)}
+		a := Audit{DegreeHistogram: make([]int64, 65)}
 		for v := int32(bounds[t]); v < int32(bounds[t+1]); v++ {
 			degree := in.neighbours(v)
 			if degree != in.Degree(v) {
@@ -431,9 +430,7 @@ func audit(g *Graph, threads int) Audit {
 			if degree == 0 && (out == nil || out.neighbours(v) == 0) {
 				a.IsolatedNodes++
 			}
-			if degree > a.MaxDegree {
-				a.MaxDegree, a.MaxDegreeNode = degree, v
-			}
+			a.MaxDegree = max(a.MaxDegree, degree)
 			a.DegreeHistogram[bits.Len64(uint64(degree))]++
 			if out != nil {
 				mutualArcs[t] += numCommon(in.Row(v), out.Row(v))
@@ -442,19 +439,16 @@ func audit(g *Graph, threads int) Audit {
 		partial[t] = a
 	})
 
-	total := Audit{NumNodes: int64(numNodes), NumEntries: in.NumEntries(), MaxDegreeNode: -1}
+	total := Audit{NumNodes: int64(numNodes), NumEntries: in.NumEntries()}
 	if numNodes == 0 {
 		return total
 	}
-	total.MaxDegree = -1
 	histogram := make([]int64, 65)
 	var mutual int64
-	for t, a := range partial { // parts are in order of node, so the first maximum is the smallest node
+	for t, a := range partial {
 		total.SelfLoops += a.SelfLoops
 		total.IsolatedNodes += a.IsolatedNodes
-		if a.MaxDegree > total.MaxDegree {
-			total.MaxDegree, total.MaxDegreeNode = a.MaxDegree, a.MaxDegreeNode
-		}
+		total.MaxDegree = max(total.MaxDegree, a.MaxDegree)
 		for i, n := range a.DegreeHistogram {
 			histogram[i] += n
 		}

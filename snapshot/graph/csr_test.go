@@ -68,7 +68,7 @@ func slowBuild(x edges, directed bool) *Graph {
 	}
 
 	a := &g.Audit
-	*a = Audit{NumNodes: int64(x.numNodes), NumLines: lines, NumEntries: int64(len(g.In.Indices)), MaxDegreeNode: -1}
+	*a = Audit{NumNodes: int64(x.numNodes), NumLines: lines, NumEntries: int64(len(g.In.Indices))}
 	for key := range weights {
 		switch {
 		case key[0] == key[1]:
@@ -99,9 +99,7 @@ func slowBuild(x edges, directed bool) *Graph {
 		if degree+outDegree == 0 {
 			a.IsolatedNodes++
 		}
-		if a.MaxDegreeNode < 0 || degree > a.MaxDegree {
-			a.MaxDegree, a.MaxDegreeNode = degree, v
-		}
+		a.MaxDegree = max(a.MaxDegree, degree)
 		bucket := 0
 		if degree > 0 {
 			bucket = 1 + int(math.Floor(math.Log2(float64(degree))))

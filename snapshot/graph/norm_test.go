@@ -106,7 +106,7 @@ func TestStar(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := g.Audit
-	if a.NumEdges != numLeaves || a.MaxDegree != numLeaves || a.MaxDegreeNode != 0 || a.DegreeHistogram[1] != numLeaves || len(a.DegreeHistogram) != 19 {
+	if a.NumEdges != numLeaves || a.MaxDegree != numLeaves || a.DegreeHistogram[1] != numLeaves || len(a.DegreeHistogram) != 19 {
 		t.Errorf("audit %+v", a)
 	}
 	norm, err := GCN(&g.In, 0)

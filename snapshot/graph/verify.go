@@ -102,7 +102,7 @@ func verifyReversed(a, b *CSR) error {
 func verifyAudit(g *Graph) error {
 	want := Audit{
 		NumNodes: g.Audit.NumNodes, NumLines: g.Audit.NumLines, OneDirectional: g.Audit.OneDirectional,
-		NumEntries: int64(len(g.In.Indices)), MaxDegreeNode: -1,
+		NumEntries: int64(len(g.In.Indices)),
 	}
 	var arcs, oneWay int64 // arcs other than loops, and those without their opposite
 	degrees := make([]int64, want.NumNodes)
@@ -137,9 +137,7 @@ func verifyAudit(g *Graph) error {
 		if !touched[v] {
 			want.IsolatedNodes++
 		}
-		if want.MaxDegreeNode < 0 || d > want.MaxDegree {
-			want.MaxDegree, want.MaxDegreeNode = d, int32(v)
-		}
+		want.MaxDegree = max(want.MaxDegree, d)
 		bucket := 0
 		for top := int64(1); top <= d; top *= 2 {
 			bucket++

@@ -53,7 +53,7 @@ Results are the same bits for any --threads and for a run that was interrupted a
 			if err := c.Check(); err != nil {
 				return command.Usage("%v; run `%s --help`", err, cmd.CommandPath())
 			}
-			c.Notice = func(s string) { env.Note("%s", s) }
+			c.Notice = func(s string) { env.Note("note", s) }
 			c.Progress = env.Progress.Step
 			result, err := run.Train(cmd.Context(), c)
 			if err != nil {

@@ -24,7 +24,7 @@ func useConfig(env *command.Env, f *setFlags, runDir string) (run.UseConfig, err
 		return c, err
 	}
 	c.Batches, c.Features, c.Threads, c.Mem, c.Scratch = f.batches, f.features, f.threads, int64(f.mem), f.scratch
-	c.Notice = func(s string) { env.Note("%s", s) }
+	c.Notice = func(s string) { env.Note("note", s) }
 	c.Progress = env.Progress.Step
 	return c, nil
 }
@@ -116,7 +116,7 @@ func benchCommand(env *command.Env) *cobra.Command {
 			}
 			r, err := run.Bench(cmd.Context(), run.BenchConfig{
 				Batches: f.batches, Features: f.features, Layers: layers, Threads: f.threads,
-				Notice: func(s string) { env.Note("%s", s) }, Progress: env.Progress.Step,
+				Notice: func(s string) { env.Note("note", s) }, Progress: env.Progress.Step,
 			})
 			if err != nil {
 				return err

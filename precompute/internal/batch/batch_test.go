@@ -114,7 +114,7 @@ func (g *testGraph) tables() *snapshot.Tables {
 func (g *testGraph) open(t testing.TB) *snapshot.Snapshot {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "snap")
-	job, err := format.Begin(out, format.Digest{1})
+	job, err := format.Begin(out, snapshot.Kind, format.Digest{1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func write(t testing.TB, out string, snap *snapshot.Snapshot, p format.BatchPara
 	if err != nil {
 		t.Fatal(err)
 	}
-	job, err := format.Begin(out, key)
+	job, err := format.Begin(out, format.KindBatchSet, key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -432,7 +432,7 @@ func TestResume(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			job, err := format.Begin(out, key)
+			job, err := format.Begin(out, format.KindBatchSet, key)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -143,57 +143,42 @@ func (s *set) checkManifest() error {
 	return nil
 }
 
-// openFile opens a listed file that must be of that kind and of a set with that key.
-func (s *set) openFile(name string, kind format.FileKind, key, snapshotID format.Digest) (*format.File, error) {
+// openFile opens a listed file and checks its header.
+func (s *set) openFile(name string, want format.Member) (*format.File, error) {
 	if _, ok := s.m.FileOf(name); !ok {
 		return nil, faultf(format.ErrMissing, s.place, "%s isn't listed", name)
 	}
-	f, err := format.Open(filepath.Join(s.dir, name))
+	f, err := format.OpenMember(filepath.Join(s.dir, name), want)
 	if err != nil {
 		return nil, err
 	}
 	s.opened = append(s.opened, f)
-	switch {
-	case f.Header.Kind != kind:
-		return nil, faultf(format.ErrLayout, name, "file kind %d, want %d", f.Header.Kind, kind)
-	case f.Header.SetKey != key || f.Header.SnapshotID != snapshotID:
-		return nil, faultf(format.ErrMismatch, name, "set key %x and snapshot %x, want %x and %x", f.Header.SetKey[:8], f.Header.SnapshotID[:8], key[:8], snapshotID[:8])
-	}
 	return f, nil
 }
 
 func (s *set) openShards(n int, kind format.FileKind, name func(int) string) ([]*format.File, error) {
 	files := make([]*format.File, n)
 	for i := range files {
-		f, err := s.openFile(name(i), kind, s.m.SetKey, s.m.SnapshotID)
+		f, err := s.openFile(name(i), format.Member{Kind: kind, SetKey: s.m.SetKey, SnapshotID: s.m.SnapshotID, Shard: uint32(i)})
 		if err != nil {
 			return nil, err
-		}
-		if f.Header.Shard != uint32(i) {
-			return nil, faultf(format.ErrLayout, f.Name(), "shard number %d, want %d", f.Header.Shard, i)
 		}
 		files[i] = f
 	}
 	return files, nil
 }
 
-// openTable opens a file of one global record over all nodes.
+// openTable opens a file of one record over all nodes and verifies it, so that views can be taken.
 func (s *set) openTable(name string, kind format.FileKind, key, snapshotID format.Digest) (*format.Record, error) {
-	f, err := s.openFile(name, kind, key, snapshotID)
+	f, err := s.openFile(name, format.Member{Kind: kind, SetKey: key, SnapshotID: snapshotID})
 	if err != nil {
 		return nil, err
 	}
-	if len(f.Records) != 1 {
-		return nil, faultf(format.ErrLayout, name, "%d records, want 1", len(f.Records))
-	}
-	r, err := f.Record(0)
+	r, err := f.Table(int(s.m.NumNodes))
 	if err != nil {
 		return nil, err
 	}
-	if n := uint64(s.m.NumNodes); r.Space != format.SpaceGlobal || r.NumNodes() != n || r.DstStart != 0 || r.DstEnd != n {
-		return nil, faultf(format.ErrLayout, r.Place(), "a table of rows %d to %d of %d, the set has %d nodes", r.DstStart, r.DstEnd, r.NumNodes(), n)
-	}
-	return r, nil
+	return r, r.Verify()
 }
 
 func (s *set) openTables() error {
@@ -325,7 +310,7 @@ func (s *set) checkBatch(r *format.Record, number int) error {
 		if err := checkFanoutRows(r, uint16(l), p.Fanout[r.NumLayers-1-l]); err != nil {
 			return err
 		}
-		if err := checkTranspose(r, uint16(l)); err != nil {
+		if err := r.CheckTranspose(uint16(l)); err != nil {
 			return err
 		}
 	}
@@ -350,7 +335,7 @@ func (s *set) checkGlobal(r *format.Record, number int, full bool) error {
 	if err := checkRows(r, format.AnyLayer, nil, int32(r.DstStart)); err != nil {
 		return err
 	}
-	if err := checkTranspose(r, format.AnyLayer); err != nil {
+	if err := r.CheckTranspose(format.AnyLayer); err != nil {
 		return err
 	}
 	if err := s.checkCoefs(r); err != nil {
@@ -559,31 +544,6 @@ func checkFanoutRows(r *format.Record, layer uint16, fanout int) error {
 		n := indptr[d+1] - indptr[d]
 		if n > int64(fanout) || !(x >= 1) || math.IsInf(float64(x), 0) || x != 1 && (n < int64(fanout) || n == 0) {
 			return faultf(format.ErrLayout, r.Place(), "row %d of layer %d takes %d of fanout %d with importance %g", d, layer, n, fanout, x)
-		}
-	}
-	return nil
-}
-
-// checkTranspose checks that transpose.* of a layer, where it is there, is the block's:
-// entry t of row s is edge e of row d with indices[e] = s, and edges rise within a row. As
-// there are as many entries as edges, each edge is there once.
-func checkTranspose(r *format.Record, layer uint16) error {
-	indptr, indices := r.Int64s(format.BlockIndptr, layer), r.Int32s(format.BlockIndices, layer)
-	tIndptr, tIndices, tEdge := r.Int64s(format.TransposeIndptr, layer), r.Int32s(format.TransposeIndices, layer), r.Int64s(format.TransposeEdge, layer)
-	if tIndptr == nil {
-		return nil
-	}
-	if len(tIndices) != len(indices) || len(tEdge) != len(indices) {
-		return faultf(format.ErrLayout, r.Place(), "transpose of layer %d has %d and %d entries for %d edges", int16(layer), len(tIndices), len(tEdge), len(indices))
-	}
-	for s := range len(tIndptr) - 1 {
-		last := int64(-1)
-		for t := tIndptr[s]; t < tIndptr[s+1]; t++ {
-			d, e := tIndices[t], tEdge[t]
-			if e <= last || int(indices[e]) != s || e < indptr[d] || e >= indptr[d+1] {
-				return faultf(format.ErrLayout, r.Place(), "entry %d of the transpose of layer %d (src %d) is edge %d of row %d", t, int16(layer), s, e, d)
-			}
-			last = e
 		}
 	}
 	return nil

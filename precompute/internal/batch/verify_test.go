@@ -122,10 +122,10 @@ func TestVerifyFindsFaults(t *testing.T) {
 	faults := []fault{
 		// Headers and heads.
 		{name: "shard number", file: format.BatchFile(1), header: func(h *format.Header) { h.Shard = 0 }, want: format.ErrLayout},
-		{name: "set key", file: format.BatchFile(1), header: func(h *format.Header) { h.SetKey[0]++ }, want: format.ErrMismatch},
-		{name: "snapshot id", file: format.EvalFile(0), header: func(h *format.Header) { h.SnapshotID[0]++ }, want: format.ErrMismatch},
+		{name: "set key", file: format.BatchFile(1), header: func(h *format.Header) { h.SetKey[0]++ }, want: format.ErrLayout},
+		{name: "snapshot id", file: format.EvalFile(0), header: func(h *format.Header) { h.SnapshotID[0]++ }, want: format.ErrLayout},
 		{name: "file kind", file: format.BatchFile(0), header: func(h *format.Header) { h.Kind = format.FileEval }, want: format.ErrLayout},
-		{name: "foreign table", file: format.SetLabelsFile, header: func(h *format.Header) { h.SetKey[5]++ }, want: format.ErrMismatch},
+		{name: "foreign table", file: format.SetLabelsFile, header: func(h *format.Header) { h.SetKey[5]++ }, want: format.ErrLayout},
 		batch0("batch number", func(r *copied) { r.Number = 1 }),
 		batch0("variant", func(r *copied) { r.Variant = 1 }),
 		batch0("split", func(r *copied) { r.Split = format.PartValid }),
@@ -202,7 +202,7 @@ func TestVerifyFindsFaults(t *testing.T) {
 		manifest("no variants", func(m *format.BatchSet) { m.Params.Variants = 0; rekey(m) }),
 		manifest("huge counts", func(m *format.BatchSet) { m.NumBatches, m.BatchesPerVariant = math.MaxInt64-1, math.MaxInt64/2 }),
 		{name: "many batches", manifest: func(m *format.BatchSet) { m.NumBatches, m.BatchesPerVariant, m.NumSeeds = 12, 6, 60 }, want: format.ErrMissing},
-		{name: "other seed", manifest: func(m *format.BatchSet) { m.Params.Seed++; rekey(m) }, want: format.ErrMismatch},
+		{name: "other seed", manifest: func(m *format.BatchSet) { m.Params.Seed++; rekey(m) }, want: format.ErrLayout},
 		{name: "unknown mode", manifest: func(m *format.BatchSet) { m.Params.Mode = "ppr"; rekey(m) }, want: format.ErrVersion},
 		{name: "file not listed", manifest: func(m *format.BatchSet) { m.Files = m.Files[1:] }, want: format.ErrMissing},
 		manifest("file listed twice", func(m *format.BatchSet) { m.Files = append(m.Files, m.Files[0]) }),

@@ -31,7 +31,7 @@ func batchesCommand(env *command.Env) *cobra.Command {
 		Use:   "batches --snapshot DIR --out DIR",
 		Short: "Cut batch files from a snapshot",
 		Long:  "batches cuts a batch set from a snapshot: training batches, evaluation blocks and the tables a trainer needs. It prints what it will write before it writes a byte.",
-		Args:  cobra.NoArgs,
+		Args:  command.NoArgs,
 		Example: `  precompute batches --snapshot snap --out set --fanout 10,5 --variants 4
   precompute batches --snapshot snap --out set --mode full`,
 		RunE: func(c *cobra.Command, _ []string) error { return runBatches(c, env, f) },
@@ -102,7 +102,7 @@ func runBatches(c *cobra.Command, env *command.Env, f *batchesFlags) error {
 	inputs := []string{filepath.Join(f.snapshot, format.ManifestName)}
 	r := &batchesResult{Kind: format.KindBatchSet, Out: f.out}
 	if !f.dryRun {
-		id, fresh, err := format.UpToDate(f.out, key, inputs, setFiles)
+		id, fresh, err := format.UpToDate(f.out, format.KindBatchSet, key, inputs, setFiles)
 		if err != nil {
 			return err
 		}
@@ -115,11 +115,18 @@ func runBatches(c *cobra.Command, env *command.Env, f *batchesFlags) error {
 			return f.print(env, r, &id, m, start)
 		}
 	}
+	stamps, err := format.StampInputs(inputs)
+	if err != nil {
+		return err
+	}
 	snap, err := snapshot.Open(f.snapshot)
 	if err != nil {
 		return err
 	}
 	defer snap.Close()
+	if stamps[0].SHA256 != snap.ID { // an id is the digest of the manifest
+		return fmt.Errorf("%s was replaced while it was read; run the same command again", f.snapshot)
+	}
 	opt := batch.Options{Threads: f.threads, Progress: env.Progress.Step, MaxAmplification: f.maxAmplification, CopyFiles: f.params.LinkFeatures == batch.LinkCopy}
 	params, plan, err := batch.Resolve(c.Context(), snap, f.params, opt)
 	if err != nil {
@@ -131,40 +138,43 @@ func runBatches(c *cobra.Command, env *command.Env, f *batchesFlags) error {
 	if f.dryRun {
 		return f.print(env, r, nil, plannedSet(snap, params, plan), start)
 	}
+	f.noteUnused(c, env)
 	opt.Plan = plan
-	id, m, err := f.write(c, snap, params, opt)
+	id, m, err := f.write(c, snap, params, opt, key, stamps)
 	if err != nil {
-		return err
-	}
-	stamps, err := format.StampInputs(inputs)
-	if err != nil {
-		return err
-	}
-	if err := format.SaveStamps(f.out, key, id, stamps); err != nil {
 		return err
 	}
 	return f.print(env, r, &id, m, start)
 }
 
 // write builds and publishes the set. An interrupted job's finished shards are kept.
-func (f *batchesFlags) write(c *cobra.Command, snap *snapshot.Snapshot, params format.BatchParams, opt batch.Options) (format.Digest, *format.BatchSet, error) {
-	key, err := batch.SetKey(snap.ID, params)
+func (f *batchesFlags) write(c *cobra.Command, snap *snapshot.Snapshot, params format.BatchParams, opt batch.Options, key format.Digest, stamps []format.Stamp) (format.Digest, *format.BatchSet, error) {
+	setKey, err := batch.SetKey(snap.ID, params)
 	if err != nil {
-		return key, nil, err
+		return setKey, nil, err
 	}
-	job, err := format.Begin(f.out, key)
+	job, err := format.Begin(f.out, format.KindBatchSet, setKey)
 	if err != nil {
-		return key, nil, err
+		return setKey, nil, err
 	}
-	if err := format.RemoveStamps(f.out); err != nil {
-		job.Abort(true)
-		return key, nil, err
-	}
+	job.Remember(key, stamps)
 	id, m, err := batch.Write(c.Context(), job, snap, params, opt)
 	if err != nil {
 		job.Abort(c.Context().Err() != nil)
 	}
 	return id, m, err
+}
+
+// noteUnused tells of flags that mode full has no use for.
+func (f *batchesFlags) noteUnused(c *cobra.Command, env *command.Env) {
+	if f.params.Mode != batch.ModeFull {
+		return
+	}
+	for _, flag := range []string{"fanout", "batch-size", "variants", "order", "seed", "transpose", "eval", "split"} {
+		if c.Flags().Changed(flag) {
+			env.Note("note", "--"+flag+" has no meaning with --mode full")
+		}
+	}
 }
 
 func (f *batchesFlags) check() error {

@@ -18,12 +18,15 @@ type genResult struct {
 	Files   []synth.File `json:"files"`
 }
 
+// defaultClasses is what a block model has without --classes.
+const defaultClasses = 8
+
 func genCommand(env *command.Env) *cobra.Command {
 	opt, kind, out := synth.Options{}, "", ""
 	c := &cobra.Command{
 		Use:     "gen --kind sbm|rmat|kg --nodes N --edges M --out DIR",
 		Short:   "Generate a synthetic graph for demos, tests and benchmarks",
-		Args:    cobra.NoArgs,
+		Args:    command.NoArgs,
 		Example: `  precompute gen --kind sbm --nodes 100000 --edges 1000000 --features 64 --classes 16 --seed 1 --out graph`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			start := time.Now()
@@ -34,6 +37,9 @@ func genCommand(env *command.Env) *cobra.Command {
 				return err
 			}
 			opt.Kind = synth.Kind(kind)
+			if opt.Kind == synth.KindSBM && !c.Flags().Changed("classes") {
+				opt.NumClasses = defaultClasses
+			}
 			if err := opt.Validate(); err != nil {
 				return command.Usage("%v", err)
 			}
@@ -60,7 +66,7 @@ func genCommand(env *command.Env) *cobra.Command {
 	fl.Int64Var(&opt.NumNodes, "nodes", 100_000, "nodes, or entities")
 	fl.Int64Var(&opt.NumEdges, "edges", 1_000_000, "edges, or triples")
 	fl.IntVar(&opt.NumFeatures, "features", 0, "feature columns")
-	fl.IntVar(&opt.NumClasses, "classes", 0, "classes")
+	fl.IntVar(&opt.NumClasses, "classes", 0, fmt.Sprintf("classes (default %d for sbm, none for rmat)", defaultClasses))
 	fl.IntVar(&opt.NumRels, "rels", 0, "relations of a kg")
 	fl.Float64Var(&opt.TrainFraction, "train-fraction", synth.DefaultTrainFraction, "share of the nodes to train on")
 	fl.Uint64Var(&opt.Seed, "seed", 1, "seed of every draw")

@@ -18,38 +18,48 @@ func inspectCommand(env *command.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "inspect PATH",
 		Short: "Say what is in a snapshot, a batch set or one of their files",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if info, err := os.Stat(args[0]); err == nil && !info.IsDir() {
-				return inspectFile(env, args[0], dump)
-			}
-			kind, err := format.ManifestKind(args[0])
-			if err != nil {
-				return err
-			}
-			switch kind {
-			case snapshot.Kind:
-				d, err := snapshot.Describe(args[0])
-				if err != nil {
-					return err
-				}
-				return env.Result(d, func(w io.Writer) { snapshotText(w, d) })
-			case format.KindBatchSet:
-				d, err := batch.Describe(args[0])
-				if err != nil {
-					return err
-				}
-				return env.Result(d, func(w io.Writer) { batchSetText(w, d) })
-			}
-			return fmt.Errorf("%s: %w: artefact of kind %q", args[0], format.ErrVersion, kind)
+		Args:  command.OneArg("the PATH of an artefact"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return command.Interruptible(c.Context(), func() error { return inspect(env, args[0], dump) })
 		},
 	}
 	c.Flags().BoolVar(&dump, "dump", false, "of a file: an annotated hexdump")
 	return c
 }
 
+func inspect(env *command.Env, path string, dump bool) error {
+	if info, err := os.Stat(path); err == nil && !info.IsDir() {
+		return inspectFile(env, path, dump)
+	}
+	if dump {
+		return command.Usage("--dump is for one file of an artefact")
+	}
+	kind, err := format.ManifestKind(path)
+	if err != nil {
+		return err
+	}
+	switch kind {
+	case snapshot.Kind:
+		d, err := snapshot.Describe(path)
+		if err != nil {
+			return err
+		}
+		return env.Result(d, func(w io.Writer) { snapshotText(w, d) })
+	case format.KindBatchSet:
+		d, err := batch.Describe(path)
+		if err != nil {
+			return err
+		}
+		return env.Result(d, func(w io.Writer) { batchSetText(w, d) })
+	}
+	return fmt.Errorf("%s: %w: artefact of kind %q", path, format.ErrVersion, kind)
+}
+
 // inspectFile describes one .plf file.
 func inspectFile(env *command.Env, path string, dump bool) error {
+	if dump && env.JSON {
+		return command.Usage("--dump is text; leave out --json")
+	}
 	if dump {
 		f, err := format.Open(path)
 		if err != nil {
@@ -112,8 +122,8 @@ func verifyCommand(env *command.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "verify PATH",
 		Short: "Recompute every digest, CRC, bound and cross-reference of an artefact",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		Args:  command.OneArg("the PATH of an artefact"),
+		RunE: func(c *cobra.Command, args []string) error {
 			if err := checkThreads(&threads); err != nil {
 				return err
 			}
@@ -122,16 +132,17 @@ func verifyCommand(env *command.Env) *cobra.Command {
 				return err
 			}
 			env.Progress.Step("verify", 0, 0)
-			switch kind {
-			case snapshot.Kind:
-				err = snapshot.Verify(args[0], threads)
-			case format.KindBatchSet:
-				err = verifyBatchSet(args[0], against)
-			default:
-				err = fmt.Errorf("%s: %w: artefact of kind %q", args[0], format.ErrVersion, kind)
-			}
+			err = command.Interruptible(c.Context(), func() error {
+				switch kind {
+				case snapshot.Kind:
+					return snapshot.Verify(args[0], threads)
+				case format.KindBatchSet:
+					return verifyBatchSet(args[0], against)
+				}
+				return fmt.Errorf("%s: %w: artefact of kind %q", args[0], format.ErrVersion, kind)
+			})
 			if err != nil {
-				return err
+				return fmt.Errorf("%s: %w", args[0], err)
 			}
 			id, err := format.ReadID(args[0])
 			if err != nil {

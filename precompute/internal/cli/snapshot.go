@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"os"
 	"time"
 
 	"github.com/prelift/prelift/format"
@@ -28,7 +28,7 @@ func snapshotCommand(env *command.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "snapshot --edges F... --out DIR",
 		Short: "Build a hashed snapshot from raw files",
-		Args:  cobra.NoArgs,
+		Args:  command.NoArgs,
 		Example: `  precompute snapshot --edges edges.csv --out snap
   precompute snapshot --edges edges.csv --nodes nodes.csv --features x.npy --splits split.csv --out snap`,
 		RunE: func(c *cobra.Command, _ []string) error { return runSnapshot(c, env, f) },
@@ -36,7 +36,7 @@ func snapshotCommand(env *command.Env) *cobra.Command {
 	fl := c.Flags()
 	fl.StringSliceVar(&f.in.Edges, "edges", nil, "edge `files` (CSV, TSV or SNAP text; .gz, .zst), read as one input")
 	fl.StringVar(&f.in.Nodes, "nodes", "", "node table: id column, and label, split and feature columns if any")
-	fl.StringVar(&f.in.Features, "features", "", "features: .npy, dense CSV, or sparse CSV node,feature[,value]")
+	fl.StringVar(&f.in.Features, "features", "", "features: .npy, .npz, dense CSV, or sparse CSV node,feature[,value]")
 	fl.StringVar(&f.in.Labels, "labels", "", "labels: CSV node,label")
 	fl.StringVar(&f.in.Splits, "splits", "", "splits: CSV node,split..., or lists train=F,valid=F,test=F")
 	fl.StringVar(&f.out, "out", "", "snapshot `directory` to make")
@@ -47,7 +47,7 @@ func snapshotCommand(env *command.Env) *cobra.Command {
 	fl.StringVar(&f.in.Format, "format", ingest.FormatAuto, "format of the edge files: auto, csv, tsv or snap")
 	fl.StringVar(&f.in.Delimiter, "delimiter", "", "field delimiter of csv files, one character (default comma)")
 	fl.StringVar(&f.in.Header, "header", ingest.HeaderAuto, "whether edge files have a header line: auto, yes or no")
-	fl.StringVar(&f.in.TableHeader, "table-header", ingest.HeaderAuto, "the same for the other tables")
+	fl.StringVar(&f.in.TableHeader, "table-header", ingest.HeaderAuto, "whether the other tables have a header line: auto, yes or no")
 	fl.StringVar(&f.in.SrcCol, "src-col", "", "edge source column, by name or number from 1")
 	fl.StringVar(&f.in.DstCol, "dst-col", "", "edge target column")
 	fl.StringVar(&f.in.WeightCol, "weight-col", "", "edge weight column; none switches weights off (default: a column named weight)")
@@ -86,9 +86,12 @@ func runSnapshot(c *cobra.Command, env *command.Env, f *snapshotFlags) error {
 		return err
 	}
 	inputs := f.inputs()
-	id, fresh, err := format.UpToDate(f.out, key, inputs, snapshot.ListFiles)
-	if err != nil {
+	if err := statInputs(inputs); err != nil {
 		return command.BadInput(err)
+	}
+	id, fresh, err := format.UpToDate(f.out, snapshot.Kind, key, inputs, snapshot.ListFiles)
+	if err != nil {
+		return err
 	}
 	if fresh {
 		_, m, err := snapshot.ReadManifest(f.out)
@@ -118,35 +121,27 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 	if err != nil {
 		return id, nil, nil, err
 	}
-	job, err := format.Begin(f.out, jobKey)
+	job, err := format.Begin(f.out, snapshot.Kind, jobKey)
 	if err != nil {
 		return id, nil, nil, err
 	}
-	published := false
-	defer func() {
-		if !published {
-			job.Abort(c.Context().Err() != nil)
-		}
-	}()
-	if err := format.RemoveStamps(f.out); err != nil {
-		return id, nil, nil, err
-	}
+	defer func() { job.Abort(c.Context().Err() != nil) }() // nothing once it is published
+	job.Remember(key, stamps)
 	f.in.Progress = env.Progress.Step
 	tables, report, err := ingest.Read(c.Context(), f.in)
 	if err != nil {
 		return id, nil, nil, inputError(err)
 	}
-	warnings = warningsOf(report)
+	warnings = linesOf(report.Warnings, report, func(f *ingest.FileReport) []string { return f.Warnings })
+	for _, n := range linesOf(report.Notices, report, func(f *ingest.FileReport) []string { return f.Notices }) {
+		env.Note("note", n)
+	}
 	for _, w := range warnings {
-		env.Note("%s", w)
+		env.Note("warning", w)
 	}
 	params := snapshot.Params{Direction: snapshot.Direction(f.direction), FeatureNorm: f.in.FeatureNorm, MissingFeatures: f.in.MissingFeatures}
 	id, m, err = snapshot.Build(c.Context(), job, tables, params, snapshot.Options{Threads: f.threads, Progress: env.Progress.Step})
-	if err != nil {
-		return id, nil, nil, err
-	}
-	published = true
-	return id, m, warnings, format.SaveStamps(f.out, key, id, stamps)
+	return id, m, warnings, err
 }
 
 func (f *snapshotFlags) check() error {
@@ -163,6 +158,20 @@ func (f *snapshotFlags) check() error {
 		return err
 	}
 	f.in.Task, f.in.Threads = snapshot.Task(f.task), f.threads
+	return inputError(f.in.Check())
+}
+
+// statInputs checks that the inputs are there and are files.
+func statInputs(paths []string) error {
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			return err
+		}
+		if !info.Mode().IsRegular() {
+			return fmt.Errorf("%s is not a regular file", path)
+		}
+	}
 	return nil
 }
 
@@ -179,8 +188,9 @@ func (f *snapshotFlags) roles() (roles, paths []string) {
 	add("nodes", f.in.Nodes)
 	add("features", f.in.Features)
 	add("labels", f.in.Labels)
-	for _, part := range splitFiles(f.in.Splits) {
-		add("splits "+part.role, part.path)
+	parts, files, _ := ingest.SplitFiles(f.in.Splits) // check has seen the error
+	for i, path := range files {
+		add("splits "+parts[i], path)
 	}
 	return roles, paths
 }
@@ -188,24 +198,6 @@ func (f *snapshotFlags) roles() (roles, paths []string) {
 func (f *snapshotFlags) inputs() []string {
 	_, paths := f.roles()
 	return paths
-}
-
-type splitFile struct{ role, path string }
-
-// splitFiles takes --splits apart: one table, or lists as train=F,valid=F,test=F.
-func splitFiles(arg string) []splitFile {
-	if arg == "" {
-		return nil
-	}
-	if !strings.Contains(arg, "=") {
-		return []splitFile{{"", arg}}
-	}
-	var list []splitFile
-	for _, part := range strings.Split(arg, ",") {
-		role, path, _ := strings.Cut(part, "=")
-		list = append(list, splitFile{role, path})
-	}
-	return list
 }
 
 // key digests all that shapes the snapshot beside the content of the inputs. Paths are
@@ -239,6 +231,8 @@ func (f *snapshotFlags) print(env *command.Env, r *snapshotResult, id format.Dig
 func inputError(err error) error {
 	var fault *ingest.Error
 	switch {
+	case err == nil:
+		return nil
 	case errors.Is(err, ingest.ErrOption):
 		return command.Usage("%v", err)
 	case errors.As(err, &fault):
@@ -247,12 +241,13 @@ func inputError(err error) error {
 	return err
 }
 
-// warningsOf lists what ingest warns of, with the file's name before it.
-func warningsOf(report *ingest.Report) []string {
-	list := append([]string{}, report.Warnings...)
+// linesOf lists what ingest noticed of the input as a whole, then of each file, with the
+// file's name before it.
+func linesOf(whole []string, report *ingest.Report, of func(f *ingest.FileReport) []string) []string {
+	list := append([]string{}, whole...)
 	for _, f := range report.Files {
-		for _, w := range f.Warnings {
-			list = append(list, f.Name+": "+w)
+		for _, line := range of(f) {
+			list = append(list, f.Name+": "+line)
 		}
 	}
 	return list

@@ -145,6 +145,7 @@ type scanner struct {
 	start  int64  // first line of the last record
 	hasCR  bool
 	hasQ   bool
+	nulls  []bool // of the last record's fields; nil = none is null
 }
 
 // reset makes s start at pos of a block whose byte there is in line.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"sort"
@@ -18,20 +19,26 @@ import (
 // edgeFormat reads one edge file. A format is one value in edgeFormats; it turns the file into edgeBatches and
 // gives them to the sink in file order.
 type edgeFormat interface {
-	// match reports whether the file is in this format, going by Options.Format and the bare lower-case name.
-	match(opt *Options, name string) bool
+	// match reports whether a file of the kind is read by this format.
+	match(opt *Options, kind string) bool
 	read(ctx context.Context, r *reader, path string, sink *edgeSink) error
 	// rows calls f with the line and the ids of each row, until f says stop. It is for error messages: slow and simple.
 	rows(ctx context.Context, r *reader, path string, f func(line int64, ids ...[]byte) (more bool)) error
 }
 
 // edgeFormats are tried in order; the last takes everything.
-var edgeFormats = []edgeFormat{textEdges{}}
+var edgeFormats = []edgeFormat{textEdges{}, mtxEdges{}, rowEdges{}}
 
-func edgeFormatOf(opt *Options, path string) edgeFormat {
-	name := bareName(path)
-	i := slices.IndexFunc(edgeFormats, func(f edgeFormat) bool { return f.match(opt, name) })
-	return edgeFormats[i]
+func edgeFormatOf(opt *Options, path string) (edgeFormat, error) {
+	kind := "source"
+	if opt.sources[path] == nil {
+		var err error
+		if kind, err = kindOf(opt, path, roleEdges); err != nil {
+			return nil, err
+		}
+	}
+	i := slices.IndexFunc(edgeFormats, func(f edgeFormat) bool { return f.match(opt, kind) })
+	return edgeFormats[i], nil
 }
 
 // edgeBatch is a run of edge rows of one file. Its ids are all integers (canonical ones) or all spans of text.
@@ -42,6 +49,7 @@ type edgeBatch struct {
 	places  []uint64 // src, dst of each row, packed spans of text
 	text    []byte
 	weights []float32 // of each row, if the file has weights
+	rels    []uint64  // of each row, if the file has relations: packed spans of text
 	marks   []lineMark
 	blank   int64
 	comment int64
@@ -65,7 +73,11 @@ type edgeSink struct {
 	r        *reader
 	src, dst []int32
 	weight   []float32
+	rel      []int32
 	nums     []int32 // scratch
+
+	lower  bool // of the file: edges are entries of a symmetric matrix, on or below its diagonal
+	mirror bool // of the file: each edge comes back too
 
 	file             string // of the batches to come
 	srcName, dstName string
@@ -100,13 +112,66 @@ func (s *edgeSink) add(b *edgeBatch, readBytes int64) error {
 		value := b.value(done)
 		return s.r.numberError(s.nums[done], s.file, b.lineOf(done/2), s.column(done), value)
 	}
+	if s.lower {
+		if err := s.checkLower(b); err != nil {
+			return err
+		}
+	}
 	s.grow(b.rows, readBytes)
+	if err := s.addRels(b); err != nil {
+		return err
+	}
+	if s.mirror {
+		s.addBoth(b)
+		return b.err
+	}
 	for i := 0; i < n; i += 2 {
 		s.src = append(s.src, s.nums[i])
 		s.dst = append(s.dst, s.nums[i+1])
 	}
 	s.weight = append(s.weight, b.weights...)
 	return b.err
+}
+
+// checkLower refuses the first row above the diagonal.
+func (s *edgeSink) checkLower(b *edgeBatch) error {
+	for i := 0; i < 2*b.rows; i += 2 {
+		src, _ := canonicalInt([]byte(b.value(i)))
+		if dst, _ := canonicalInt([]byte(b.value(i + 1))); src < dst {
+			return &Error{File: s.file, Line: b.lineOf(i / 2), Msg: fmt.Sprintf("entry %d, %d is above the diagonal of a symmetric matrix", src, dst), Hint: "such files hold the lower triangle only"}
+		}
+	}
+	return nil
+}
+
+// addRels numbers the relations of a batch.
+func (s *edgeSink) addRels(b *edgeBatch) error {
+	if len(b.rels) == 0 {
+		return nil
+	}
+	from := len(s.rel)
+	s.rel = slices.Grow(s.rel, b.rows)[:from+b.rows]
+	if done := s.r.rels.names.addSpans(b.text, b.rels, s.rel[from:]); done < b.rows {
+		return &Error{File: s.file, Line: b.lineOf(done), Msg: "one relation too many: at most 2147483647 can be numbered", Err: ErrLimit}
+	}
+	return nil
+}
+
+// addBoth takes the numbered rows of a batch both ways, loops once.
+func (s *edgeSink) addBoth(b *edgeBatch) {
+	for i := range b.rows {
+		src, dst := s.nums[2*i], s.nums[2*i+1]
+		s.src, s.dst = append(s.src, src), append(s.dst, dst)
+		if src != dst {
+			s.src, s.dst = append(s.src, dst), append(s.dst, src)
+		}
+		if len(b.weights) > 0 {
+			s.weight = append(s.weight, b.weights[i])
+			if src != dst {
+				s.weight = append(s.weight, b.weights[i])
+			}
+		}
+	}
 }
 
 // value returns id i of the batch as written.
@@ -159,19 +224,22 @@ func (s *edgeSink) grow(rows int, readBytes int64) {
 // textEdges is the edgeFormat of the text dialects.
 type textEdges struct{}
 
-func (textEdges) match(*Options, string) bool { return true }
+func (textEdges) match(opt *Options, kind string) bool { return kind == kindText && opt.RelCol == "" }
 
 // edgeColumns says where the fields of an edge row are.
 type edgeColumns struct {
-	src, dst, weight int // weight -1: none
-	width            int
+	src, dst, weight, rel int // weight, rel -1: none
+	width                 int
 }
 
 // edgeColumns resolves the column options against the file.
 func (t *table) edgeColumns() (edgeColumns, error) {
-	c := edgeColumns{weight: -1, width: t.width}
+	c := edgeColumns{weight: -1, rel: -1, width: t.width}
 	if t.width == 0 {
 		return c, nil
+	}
+	if t.report.Format == FormatMTX {
+		return t.mtxColumns(), nil
 	}
 	var err error
 	if c.src, err = t.column(t.opt.SrcCol, srcNames, 0, t.opt.SrcCol == ""); err != nil {
@@ -185,8 +253,16 @@ func (t *table) edgeColumns() (edgeColumns, error) {
 			return c, err
 		}
 	}
+	if c.rel = t.relCol; t.opt.RelCol != "" {
+		if c.rel, err = t.column(t.opt.RelCol, nil, -1, true); err != nil {
+			return c, err
+		}
+	}
 	if c.src == c.dst || c.src == c.weight || c.dst == c.weight {
 		return c, t.headError("", "src, dst and weight must be different columns")
+	}
+	if c.rel >= 0 && (c.rel == c.src || c.rel == c.dst || c.rel == c.weight) {
+		return c, t.headError("", "the relation must be a column of its own")
 	}
 	return c, nil
 }
@@ -283,11 +359,11 @@ func (p *edgeParser) run(block []byte, pos int, line int64) bool {
 }
 
 // mark notes the line of the row to come, if it isn't the one after the last row's.
-func (p *edgeParser) mark(line int64) {
-	if n := len(p.marks); n > 0 && p.marks[n-1].line+int64(p.rows-p.marks[n-1].row) == line {
+func (b *edgeBatch) mark(line int64) {
+	if n := len(b.marks); n > 0 && b.marks[n-1].line+int64(b.rows-b.marks[n-1].row) == line {
 		return
 	}
-	p.marks = append(p.marks, lineMark{p.rows, line})
+	b.marks = append(b.marks, lineMark{b.rows, line})
 }
 
 // scanInts takes lines of the shape `INT delim INT [delim WEIGHT]` from the scanner until the first of another
@@ -453,7 +529,7 @@ func (textEdges) read(ctx context.Context, r *reader, path string, sink *edgeSin
 	if cols.weight >= 0 {
 		proto.names[2] = t.columnName(cols.weight, "weight")
 	}
-	if err := r.weightedAlike(t, cols); err != nil {
+	if err := r.alike(t, cols); err != nil {
 		return err
 	}
 	t.noteUnused(cols.src, cols.dst, cols.weight)
@@ -529,7 +605,7 @@ func (textEdges) read(ctx context.Context, r *reader, path string, sink *edgeSin
 	}
 	t.finish()
 	r.doneBytes += t.in.size
-	return nil
+	return t.checkRows()
 }
 
 // cutBlocks gives each block of the file to f, which keeps it and returns memory for another.
@@ -586,12 +662,16 @@ func (r *reader) readEdges(ctx context.Context) (snapshot.Edges, error) {
 	}
 	sink := &edgeSink{r: r}
 	for _, path := range r.opt.Edges {
-		if err := edgeFormatOf(&r.opt, path).read(ctx, r, path, sink); err != nil {
+		format, err := edgeFormatOf(&r.opt, path)
+		if err == nil {
+			err = format.read(ctx, r, path, sink)
+		}
+		if err != nil {
 			return snapshot.Edges{}, err
 		}
 	}
 	r.report.NumEdgeRows = int64(len(sink.src))
-	edges := snapshot.Edges{Src: sink.src, Dst: sink.dst}
+	edges := snapshot.Edges{Src: sink.src, Dst: sink.dst, Rel: sink.rel}
 	if r.weighted {
 		edges.Weight = sink.weight
 		if edges.Weight == nil {

@@ -16,6 +16,7 @@ var ErrOption = errors.New("bad option")
 type Error struct {
 	File   string // base name; "" if the fault lies in no one file
 	Line   int64  // physical line from 1; 0 if the fault lies in no one line
+	Row    int64  // data row from 1, in place of Line in files without lines; 0 if the fault lies in no one row
 	Column string // column name; "" if the fault lies in no one column
 	Value  string // the field as written, if Column is set
 	Msg    string // what is wrong, lower case; follows Value if Column is set
@@ -35,6 +36,9 @@ func (e *Error) Error() string {
 			fmt.Fprintf(&s, ":%d", e.Line)
 		}
 		s.WriteString(": ")
+		if e.Row > 0 {
+			fmt.Fprintf(&s, "row %d: ", e.Row)
+		}
 	}
 	if e.Column != "" {
 		fmt.Fprintf(&s, "field %s: %s ", quote(e.Column), quote(e.Value))

@@ -227,5 +227,7 @@ func (in *input) unread(block []byte, line int64) {
 
 func (in *input) close() {
 	in.closeText()
-	in.file.Close()
+	if in.file != nil {
+		in.file.Close()
+	}
 }

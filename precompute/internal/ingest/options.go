@@ -2,7 +2,9 @@ package ingest
 
 import (
 	"fmt"
+	"io"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/prelift/prelift/snapshot"
@@ -14,6 +16,13 @@ const (
 	FormatCSV  = "csv"
 	FormatTSV  = "tsv"
 	FormatSNAP = "snap"
+
+	FormatMTX     = "mtx"     // Matrix Market
+	FormatGraphML = "graphml" // GraphML
+	FormatParquet = "parquet" // Parquet
+	FormatArrow   = "arrow"   // Arrow IPC, file or stream
+	FormatTriples = "triples" // head, relation, tail, in any text dialect
+	FormatOpenKE  = "openke"  // a count, then head, tail, relation as numbers
 )
 
 // The ways to say whether a file has a header.
@@ -59,8 +68,15 @@ type Options struct {
 	Features string   // feature matrix or table, "" = none
 	Labels   string   // label table, "" = none
 	Splits   string   // split table, or lists as train=F,valid=F,test=F; "" = none
+	// NodeFiles are more node tables, read behind Nodes as one with it.
+	NodeFiles []string
+	// Dataset is a directory, a file or a prefix of file names that holds edges and whatever tables its layout has;
+	// the options above replace its parts. "" = none.
+	Dataset string
 
-	Format      string // edge files: auto, csv, tsv, snap; other tables go by name and content
+	// Format of edge files: auto, csv, tsv, snap, mtx, graphml, parquet, arrow, triples, openke; other tables go by
+	// name and content.
+	Format      string
 	Delimiter   string // of csv files, one byte; "" = comma; "\t" or "tab" = tsv
 	Header      string // edge files: auto, yes, no
 	TableHeader string // nodes, features, labels, splits: auto, yes, no
@@ -68,8 +84,13 @@ type Options struct {
 	SrcCol    string // edge column, name or number from 1; "" = by name, else 1
 	DstCol    string // edge column; "" = by name, else 2
 	WeightCol string // edge column; "" = the column named weight if there is one; none = unweighted
-	IDCol     string // id column of Nodes, and of the other tables that have a column of this name
-	LabelCol  string // label column or columns (comma-separated) of Labels, or of Nodes without Labels
+	RelCol    string // edge column with the relation; "" = none, or what the format says
+	TypeCol   string // column of Nodes with the node type; "" = none, or what the format says
+	// FeatureCols are the feature columns of Features, or of Nodes without Features: comma-separated names or
+	// numbers, or a prefix and *; "" = all but the id in Features, f0, f1, ... in Nodes.
+	FeatureCols string
+	IDCol       string // id column of Nodes, and of the other tables that have a column of this name
+	LabelCol    string // label column or columns (comma-separated) of Labels, or of Nodes without Labels
 
 	IDType        string        // auto, string, integer
 	Task          snapshot.Task // auto, multiclass, multilabel, binary, regression
@@ -80,6 +101,10 @@ type Options struct {
 	MissingFeatures   string
 	MaxFeatureBytes   int64 // most bytes of the dense float32 matrix; 0 = DefaultMaxFeatureBytes
 	AllowSplitOverlap bool  // a node in two parts of one split is a warning
+	// Directed says that directions will be kept: undirected edges of GraphML and Matrix Market files come both ways.
+	Directed bool
+	Stdin    io.Reader // what the edge file - stands for; nil = the process's
+	TmpDir   string    // where Stdin is kept while it is read; "" = the system's
 
 	Threads int // 0 = GOMAXPROCS; changes nothing in the result
 	// Progress, if not nil, is called now and then from one goroutine at a time with bytes of input read so far.
@@ -87,6 +112,20 @@ type Options struct {
 
 	noFast    bool // tests: parse every line on the careful path
 	blockSize int  // tests: bytes of text per block; 0 = blockSize
+
+	sources map[string]opener // tables that are no files of their own, by the path that stands for them
+	byRow   map[string]bool   // base names of files whose places are rows, not lines
+	headers map[string]string // property edge file -> the file with its header
+	spaces  map[string]bool   // id spaces of the Neo4j files
+}
+
+// Check returns what is wrong with the options themselves, an *Error with ErrOption.
+func (o Options) Check() error {
+	_, err := o.withDefaults()
+	if err == nil {
+		_, _, err = SplitFiles(o.Splits)
+	}
+	return err
 }
 
 // withDefaults fills in defaults and checks every choice. Its errors are about the options, not about a file.
@@ -104,7 +143,8 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	task := string(o.Task)
 	for _, err := range []error{
-		pick("format", &o.Format, FormatAuto, FormatCSV, FormatTSV, FormatSNAP),
+		pick("format", &o.Format, FormatAuto, FormatCSV, FormatTSV, FormatSNAP, FormatMTX, FormatGraphML, FormatParquet,
+			FormatArrow, FormatTriples, FormatOpenKE),
 		pick("header", &o.Header, HeaderAuto, HeaderYes, HeaderNo),
 		pick("table header", &o.TableHeader, HeaderAuto, HeaderYes, HeaderNo),
 		pick("id type", &o.IDType, IDAuto, IDString, IDInteger),
@@ -126,7 +166,7 @@ func (o Options) withDefaults() (Options, error) {
 	case o.Delimiter != "" && strings.ContainsAny(o.Delimiter, "\"\r\n "):
 		return o, &Error{Err: ErrOption, Msg: fmt.Sprintf("delimiter %q can't separate fields", o.Delimiter), Hint: "for fields separated by blanks use the snap format"}
 	}
-	if len(o.Edges) == 0 {
+	if len(o.Edges) == 0 && o.Dataset == "" {
 		return o, &Error{Err: ErrOption, Msg: "no edge file given"}
 	}
 	if o.FeatureMember == "" {
@@ -141,6 +181,9 @@ func (o Options) withDefaults() (Options, error) {
 	if o.blockSize <= 0 {
 		o.blockSize = blockSize
 	}
+	o.sources, o.byRow = map[string]opener{}, map[string]bool{}
+	o.headers, o.spaces = map[string]string{}, map[string]bool{}
+	o.Edges, o.NodeFiles = slices.Clone(o.Edges), slices.Clone(o.NodeFiles)
 	return o, nil
 }
 

@@ -3,6 +3,7 @@ package ingest
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,16 +16,19 @@ import (
 // reader is one Read under way. External ids have numbers in order of first sight until the end, when numbers
 // becomes sorted order.
 type reader struct {
-	opt    Options
-	report *Report
-	dict   *dict
-	closer string // what closed dict, for messages: "is not an id in nodes.csv"
+	opt      Options
+	report   *Report
+	dict     *dict
+	declared bool   // the node set is what the edge files declare, in several of them perhaps the same
+	closer   string // what closed dict, for messages: "is not an id in nodes.csv"
 
 	weightFile string // first edge file with rows
 	weighted   bool
 
 	matrix   *matrix      // features from .npy or .npz
 	features featureTable // features from text
+	types    *nodeTypes
+	rels     relations
 	labels   *labelTable
 	splits   *splitTable
 
@@ -43,6 +47,9 @@ func Read(ctx context.Context, opt Options) (*snapshot.Tables, *Report, error) {
 	}
 	r.dict = newDict(r.opt.IDType == IDString)
 	tables, err := r.run(ctx)
+	if e := (*Error)(nil); errors.As(err, &e) && r.opt.byRow[e.File] {
+		e.Row, e.Line = e.Line, 0
+	}
 	if r.matrix != nil {
 		r.matrix.close()
 	}
@@ -50,6 +57,9 @@ func Read(ctx context.Context, opt Options) (*snapshot.Tables, *Report, error) {
 }
 
 func (r *reader) run(ctx context.Context) (*snapshot.Tables, error) {
+	if err := r.declaredNodes(); err != nil {
+		return nil, err
+	}
 	if r.opt.Nodes != "" {
 		if err := r.readNodes(ctx); err != nil {
 			return nil, err
@@ -77,7 +87,8 @@ func (r *reader) run(ctx context.Context) (*snapshot.Tables, error) {
 			edges.Src[i], edges.Dst[i] = number[edges.Src[i]], number[edges.Dst[i]]
 		}
 	})
-	tables := &snapshot.Tables{IDs: ids, Edges: edges}
+	tables := &snapshot.Tables{IDs: ids, Edges: edges, Types: r.types.place(number)}
+	tables.RelNames = r.rels.place(&tables.Edges)
 	r.report.NumNodes = int64(ids.Len())
 	if tables.Features, err = r.placeFeatures(ctx, &ids, number); err != nil {
 		return nil, err
@@ -93,6 +104,12 @@ func (r *reader) run(ctx context.Context) (*snapshot.Tables, error) {
 
 // number returns the number of an id of a table's row, or the Error that refuses it.
 func (r *reader) number(t *table, col int, column string) (int32, error) {
+	if t.numbered {
+		return r.rowNumber(t)
+	}
+	if t.scan.isNull(col) {
+		return 0, &Error{File: t.in.name, Line: t.scan.start, Column: column, Msg: "null id"}
+	}
 	id := t.scan.field(col)
 	if err := checkID(id, t.in.name, t.scan.start, column); err != nil {
 		return 0, err
@@ -107,6 +124,55 @@ func (r *reader) number(t *table, col int, column string) (int32, error) {
 		return 0, r.numberError(num, t.in.name, t.scan.start, column, string(id))
 	}
 	return num, nil
+}
+
+// rowNumber returns the number of the node that a row without an id belongs to: that of the same row of Nodes, or of
+// the id that is the row's number from 0.
+func (r *reader) rowNumber(t *table) (int32, error) {
+	row := t.row - 1
+	if r.opt.Nodes != "" {
+		if row >= int64(r.dict.len()) {
+			return 0, &Error{File: t.in.name, Line: t.scan.start, Msg: fmt.Sprintf("a row too many for %d nodes", r.dict.len()), Hint: "row i belongs to data row i of the node table"}
+		}
+		return int32(row), nil
+	}
+	num := r.dict.addInt(row)
+	if num < 0 {
+		return 0, r.numberError(num, t.in.name, t.scan.start, "", fmt.Sprint(row))
+	}
+	return num, nil
+}
+
+// endOfRows refuses a table without ids that is shorter than Nodes.
+func (r *reader) endOfRows(t *table) error {
+	if n := int64(r.dict.len()); t.numbered && r.opt.Nodes != "" && t.row < n {
+		return &Error{File: t.in.name, Msg: fmt.Sprintf("%d %s for %d nodes", t.row, plural(int(t.row), "row"), n), Hint: "row i belongs to data row i of the node table"}
+	}
+	return nil
+}
+
+// declaredNodes makes edge files that declare their nodes the node table, where none is given.
+func (r *reader) declaredNodes() error {
+	if r.opt.Nodes != "" || len(r.opt.Edges) == 0 {
+		return nil
+	}
+	for _, path := range r.opt.Edges {
+		if r.opt.sources[path] != nil {
+			return nil
+		}
+		kind, err := kindOf(&r.opt, path, roleEdges)
+		if err != nil {
+			return err
+		}
+		if !declaring[kind] {
+			return nil
+		}
+	}
+	r.opt.Nodes, r.declared = r.opt.Edges[0], true
+	if len(r.opt.Edges) > 1 {
+		r.opt.Nodes = joinTables(&r.opt, r.opt.Edges)
+	}
+	return nil
 }
 
 // numberError turns a code of dict into an Error.
@@ -178,7 +244,7 @@ func (r *reader) eachID(ctx context.Context, path, role string, f func(line int6
 		return
 	}
 	for {
-		if ok, err := t.next(ctx); !ok || err != nil || !f(t.scan.start, t.scan.field(col)) {
+		if ok, err := t.next(ctx); !ok || err != nil || col < 0 || !f(t.scan.start, t.scan.field(col)) {
 			return
 		}
 	}
@@ -232,7 +298,11 @@ func (r *reader) whereIs(ctx context.Context, id string) (file string, line int6
 		return
 	}
 	for _, path := range r.opt.Edges {
-		edgeFormatOf(&r.opt, path).rows(ctx, r, path, func(at int64, ids ...[]byte) bool {
+		format, err := edgeFormatOf(&r.opt, path)
+		if err != nil {
+			return
+		}
+		format.rows(ctx, r, path, func(at int64, ids ...[]byte) bool {
 			for _, got := range ids {
 				if string(got) == id {
 					file, line = filepath.Base(path), at
@@ -277,6 +347,12 @@ func (r *reader) readNodes(ctx context.Context) error {
 	if labels != nil {
 		used = append(used, labels.cols...)
 	}
+	if r.types, err = r.nodeTypes(t); err != nil {
+		return err
+	}
+	if r.types != nil {
+		used = append(used, r.types.col)
+	}
 	splits := r.nodeSplits(t)
 	if splits != nil {
 		used = append(used, splits.cols...)
@@ -288,8 +364,8 @@ func (r *reader) readNodes(ctx context.Context) error {
 	}
 	r.labels, r.splits = labels, splits
 	t.noteUnused(used...)
-	column := t.columnName(id, "id")
-	for {
+	column, name := t.columnName(id, "id"), t.in.name
+	for count := int64(1); ; count++ {
 		ok, err := t.next(ctx)
 		if err != nil {
 			return err
@@ -301,10 +377,19 @@ func (r *reader) readNodes(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if int64(num) != t.row-1 {
+		if r.declared && int64(num) < count-1 {
+			count--
+			continue
+		}
+		if int64(num) != count-1 {
 			value := string(t.scan.field(id))
 			return &Error{File: t.in.name, Line: t.scan.start, Column: column, Value: value,
-				Msg: fmt.Sprintf("is in the table twice, first in line %d", r.lineOfID(ctx, r.opt.Nodes, roleNodes, value))}
+				Msg: fmt.Sprintf("is in the table twice, first in %s %d", t.placeWord(), r.lineOfID(ctx, r.opt.Nodes, roleNodes, value))}
+		}
+		if r.types != nil {
+			if err := r.types.set(t, num); err != nil {
+				return err
+			}
 		}
 		if labels != nil {
 			if err := labels.set(ctx, r, t, num); err != nil {
@@ -323,6 +408,6 @@ func (r *reader) readNodes(ctx context.Context) error {
 		}
 	}
 	r.dict.closed = true
-	r.closer = "is not an id in " + t.in.name
+	r.closer = "is not an id in " + name
 	return nil
 }

@@ -66,6 +66,22 @@ func parseSplitLists(spec string) (lists []splitList, isList bool, err error) {
 	return lists, true, nil
 }
 
+// SplitFiles returns the files that Options.Splits names and, for lists, the part each is
+// for; the part of a table is "".
+func SplitFiles(spec string) (parts, paths []string, err error) {
+	lists, isList, err := parseSplitLists(spec)
+	switch {
+	case spec == "" || err != nil:
+		return nil, nil, err
+	case !isList:
+		return []string{""}, []string{spec}, nil
+	}
+	for _, l := range lists {
+		parts, paths = append(parts, partNames[l.part]), append(paths, l.path)
+	}
+	return parts, paths, nil
+}
+
 // nodeSplits returns the split table of a node table, nil if there is none or Splits replaces it.
 func (r *reader) nodeSplits(t *table) *splitTable {
 	c := find(t.names, splitName)

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -48,23 +49,61 @@ type table struct {
 	line     int64  // its line
 	onBlock  func() // called at each block, may be nil
 	finished bool
+
+	src      rowSource // where rows come from, if not from text
+	numbered bool      // there is no id column: row i belongs to node i
+	fixedID  bool      // the first column is the id, whatever IDCol says
+	relCol   int       // column of an edge table with the relation, unless RelCol says; -1 = none
+	typeCol  int       // the same of a node table with the type
+	format   string    // the dialect, in place of Options.Format
+	header   string    // in place of the header options
+	// head, if set, says what the first row of the file is: not data, but a line before it. It returns the number of
+	// fields of the rows to come.
+	head     func(first []string) (width int, err error)
+	wantRows int64 // rows the file says it has; -1 = it doesn't say
 }
 
-// openTable opens a text file and settles its dialect and header.
+// openTable opens a table of any format.
 func openTable(ctx context.Context, opt *Options, path, role string) (*table, error) {
+	if open := opt.sources[path]; open != nil {
+		return open(ctx, opt, role)
+	}
+	kind, err := kindOf(opt, path, role)
+	if err != nil {
+		return nil, err
+	}
+	if open := openers[kind]; open != nil {
+		return open(ctx, opt, path, role)
+	}
+	return openText(ctx, opt, path, role, nil)
+}
+
+// openText opens a text file and settles its dialect and header. set, if not nil, changes the table before that.
+func openText(ctx context.Context, opt *Options, path, role string, set func(*table) error) (*table, error) {
 	in, err := openInput(path)
 	if err != nil {
 		return nil, err
 	}
-	t := &table{opt: opt, in: in, report: &FileReport{Name: in.name, Role: role}}
-	if err := t.open(ctx); err != nil {
+	t := &table{opt: opt, in: in, report: &FileReport{Name: in.name, Role: role}, relCol: -1, typeCol: -1, wantRows: -1}
+	if set != nil {
+		err = set(t)
+	}
+	if err == nil {
+		err = t.open(ctx)
+	}
+	if err != nil {
 		t.close()
 		return nil, err
 	}
 	return t, nil
 }
 
-func (t *table) close() { t.in.close() }
+func (t *table) close() {
+	if t.src != nil {
+		t.src.close()
+	}
+	t.in.close()
+}
 
 // open reads the first block and looks at its first two rows.
 func (t *table) open(ctx context.Context) error {
@@ -72,6 +111,7 @@ func (t *table) open(ctx context.Context) error {
 	if t.report.Role == roleEdges {
 		format, header = t.opt.Format, t.opt.Header
 	}
+	format, header = cmp.Or(t.format, format), cmp.Or(t.header, header)
 	t.scan.dialect = detectDialect(format, t.opt.Delimiter, t.in.name, t.in.carry)
 	t.scan.file = t.in.name
 	t.report.Format = t.scan.name
@@ -103,6 +143,14 @@ func (t *table) open(ctx context.Context) error {
 			return &Error{File: t.in.name, Msg: "is empty: no header"}
 		}
 		t.rewind(0, t.line)
+		return nil
+	}
+	if t.head != nil {
+		if t.width, err = t.head(t.firsts[0]); err != nil {
+			return err
+		}
+		t.report.BlankLines, t.report.CommentLines = blank, comments
+		t.rewind(headerEnd, headerLine)
 		return nil
 	}
 	t.width = len(t.firsts[0])
@@ -382,7 +430,10 @@ func (t *table) unique(names []string, fold bool) (int, error) {
 
 // idColumn resolves the id column of a table.
 func (t *table) idColumn() (int, error) {
-	if t.width == 0 {
+	switch {
+	case t.numbered:
+		return -1, nil
+	case t.width == 0 || t.fixedID:
 		return 0, nil
 	}
 	spec := t.opt.IDCol
@@ -394,7 +445,7 @@ func (t *table) idColumn() (int, error) {
 
 // columnName is the name of column i for messages.
 func (t *table) columnName(i int, otherwise string) string {
-	if i < len(t.names) && t.names[i] != "" {
+	if i >= 0 && i < len(t.names) && t.names[i] != "" {
 		return t.names[i]
 	}
 	return otherwise
@@ -424,6 +475,9 @@ func (t *table) noteUnused(used ...int) {
 // next moves to the next row, whose fields are then in t.scan, and reports whether there is one. The rows' lines
 // are t.scan.start.
 func (t *table) next(ctx context.Context) (bool, error) {
+	if t.src != nil {
+		return t.nextOfSource(ctx)
+	}
 	for {
 		for t.scan.pos < t.scan.end {
 			kind, err := t.scan.next()

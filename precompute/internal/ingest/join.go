@@ -1,0 +1,148 @@
+package ingest
+
+import (
+	"context"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// declaring are the kinds of edge files that declare their nodes.
+var declaring = map[string]bool{FormatMTX: true}
+
+// joinTables makes several tables one, with the columns of all; a column that a file lacks is empty in its rows. It
+// returns the path that stands for it.
+func joinTables(opt *Options, paths []string) string {
+	names := make([]string, len(paths))
+	for i, p := range paths {
+		names[i] = filepath.Base(p)
+	}
+	joined := strings.Join(names, ", ")
+	opt.sources[joined] = func(ctx context.Context, opt *Options, role string) (*table, error) {
+		return openJoined(ctx, opt, joined, paths, role)
+	}
+	return joined
+}
+
+// openJoined opens the first of the tables and learns the columns of all.
+func openJoined(ctx context.Context, opt *Options, name string, paths []string, role string) (*table, error) {
+	j := &joinedSource{paths: paths}
+	var names []string
+	typeCol, relCol := "", ""
+	fixedID := true
+	for i, path := range paths {
+		t, err := openTable(ctx, opt, path, role)
+		if err != nil {
+			return nil, err
+		}
+		t.close()
+		if t.names == nil && (len(names) > 0 || i > 0) {
+			return nil, &Error{File: t.in.name, Msg: "has no header", Hint: "several tables are joined by the names of their columns; --table-header"}
+		}
+		id, err := t.idColumn()
+		if err != nil {
+			return nil, err
+		}
+		fixedID = fixedID && id == 0
+		for c := range t.names {
+			column := t.names[c]
+			if c == id && len(names) > 0 {
+				column = names[0]
+			}
+			if !slices.Contains(names, column) {
+				names = append(names, column)
+			}
+		}
+		if t.typeCol >= 0 {
+			typeCol = t.names[t.typeCol]
+		}
+		if t.relCol >= 0 {
+			relCol = t.names[t.relCol]
+		}
+		j.parts = append(j.parts, joinedPart{names: t.names, id: id})
+	}
+	if !fixedID {
+		return nil, &Error{File: name, Msg: "the id must be the first column of each of several node tables"}
+	}
+	t := newSourceTable(opt, name, role, "joined", names, false, j)
+	t.in.name, t.report.Name, t.scan.file = name, name, name
+	t.fixedID = true
+	if typeCol != "" {
+		t.typeCol = slices.Index(names, typeCol)
+	}
+	if relCol != "" {
+		t.relCol = slices.Index(names, relCol)
+	}
+	j.opt, j.role, j.names = opt, role, names
+	return t, nil
+}
+
+// joinedSource reads tables one after the other.
+type joinedSource struct {
+	opt   *Options
+	role  string
+	paths []string
+	names []string // of all columns
+	parts []joinedPart
+	open  *table
+	from  []int // for each column its place in open, -1 = none
+	done  int   // tables opened
+}
+
+type joinedPart struct {
+	names []string
+	id    int
+}
+
+func (j *joinedSource) next(ctx context.Context, t *table) error {
+	for {
+		if j.open == nil {
+			if j.done == len(j.paths) {
+				return io.EOF
+			}
+			var err error
+			if j.open, err = openTable(ctx, j.opt, j.paths[j.done], j.role); err != nil {
+				return err
+			}
+			j.from = make([]int, len(j.names))
+			for c, name := range j.names {
+				j.from[c] = slices.Index(j.open.names, name)
+			}
+			j.from[0] = j.parts[j.done].id
+			t.in.name, t.scan.file = j.open.in.name, j.open.in.name
+			j.done++
+		}
+		ok, err := j.open.next(ctx)
+		if err != nil {
+			return err
+		}
+		if ok {
+			break
+		}
+		j.open.close()
+		j.open = nil
+	}
+	s := &j.open.scan
+	t.scan.startRow(s.start)
+	if s.nulls != nil {
+		t.scan.nulls = make([]bool, len(j.from))
+	}
+	for c, from := range j.from {
+		if from < 0 {
+			t.scan.put(nil)
+			continue
+		}
+		t.scan.put(s.field(from))
+		if s.nulls != nil {
+			t.scan.nulls[c] = s.nulls[from]
+		}
+	}
+	return nil
+}
+
+func (j *joinedSource) close() {
+	if j.open != nil {
+		j.open.close()
+	}
+}

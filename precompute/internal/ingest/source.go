@@ -1,0 +1,380 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/prelift/prelift/snapshot"
+)
+
+// rowSource gives the rows of a table that isn't plain text.
+type rowSource interface {
+	// next puts the next row into t.scan: text, fields, start (its line or row) and, where the format has them, nulls.
+	// io.EOF ends the table.
+	next(ctx context.Context, t *table) error
+	close()
+}
+
+// opener opens a table that is no file of its own.
+type opener func(ctx context.Context, opt *Options, role string) (*table, error)
+
+// newSourceTable makes a table of a source with named columns. name is what messages call it, byRow says that its
+// places are rows.
+func newSourceTable(opt *Options, path, role, format string, names []string, byRow bool, src rowSource) *table {
+	name := filepath.Base(path)
+	if byRow {
+		opt.byRow[name] = true
+	}
+	t := &table{opt: opt, in: &input{path: path, name: name, line: 1, closeText: func() {}, size: fileSize(path)},
+		report: &FileReport{Name: name, Role: role, Format: format, Header: true},
+		names:  names, width: len(names), src: src, relCol: -1, typeCol: -1, wantRows: -1}
+	t.scan.file = name
+	return t
+}
+
+// nextOfSource is next for a table with a source.
+func (t *table) nextOfSource(ctx context.Context) (bool, error) {
+	const often = 1 << 14 // rows between looks at ctx
+	if t.row%often == 0 {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		if t.onBlock != nil {
+			t.onBlock()
+		}
+	}
+	t.scan.nulls = nil
+	if err := t.src.next(ctx, t); err == io.EOF {
+		t.finish()
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	if len(t.scan.fields) != t.width {
+		return false, t.scan.widthError(t.width)
+	}
+	t.row++
+	return true, nil
+}
+
+// startRow begins a row that put fills.
+func (s *scanner) startRow(place int64) {
+	s.text, s.fields, s.start = s.text[:0], s.fields[:0], place
+}
+
+// put adds a field to the row.
+func (s *scanner) put(field []byte) {
+	off := len(s.text)
+	s.text = append(s.text, field...)
+	s.fields = append(s.fields, span{off, len(s.text)})
+}
+
+// putString is put for a string.
+func (s *scanner) putString(field string) {
+	off := len(s.text)
+	s.text = append(s.text, field...)
+	s.fields = append(s.fields, span{off, len(s.text)})
+}
+
+// isNull reports whether the source gave field i as a null, which reads as empty.
+func (s *scanner) isNull(i int) bool { return i < len(s.nulls) && s.nulls[i] }
+
+// The kinds of files, by which openers and edge formats are chosen. kindText is every text dialect.
+const (
+	kindText     = "text"
+	kindProperty = "property" // Neo4j and Gremlin CSV
+	kindJSON     = "json"
+	kindLINQS    = "linqs"
+)
+
+// openers open the kinds of tables other than text.
+var openers map[string]func(ctx context.Context, opt *Options, path, role string) (*table, error)
+
+func init() { // openers call openTable
+	openers = map[string]func(ctx context.Context, opt *Options, path, role string) (*table, error){
+		FormatMTX: openMTX,
+	}
+}
+
+// extensions are the kinds that a file name tells.
+var extensions = map[string]string{
+	".mtx": FormatMTX, ".matrixmarket": FormatMTX,
+	".csv": kindText, ".tsv": kindText, ".tab": kindText, ".txt": kindText, ".edgelist": kindText, ".edges": kindText,
+	".el": kindText, ".snap": kindText, ".list": kindText,
+}
+
+// kindOf tells the kind of a file by its role, its name and its first bytes.
+func kindOf(opt *Options, path, role string) (string, error) {
+	if role == roleEdges {
+		switch opt.Format {
+		case FormatAuto:
+		case FormatCSV, FormatTSV, FormatSNAP:
+			return kindText, nil
+		default:
+			return opt.Format, nil
+		}
+	}
+	name := bareName(path)
+	kind := extensions[filepath.Ext(name)]
+	if kind != "" {
+		return kind, nil
+	}
+	head, err := peek(path)
+	if err != nil {
+		return "", err
+	}
+	if bytes.HasPrefix(head, mtxBanner) && role == roleEdges {
+		return FormatMTX, nil
+	}
+	return kindText, nil
+}
+
+// peek returns up to peekSize bytes of a file, decompressed.
+func peek(path string) ([]byte, error) {
+	in, err := openInput(path)
+	if err != nil {
+		return nil, err
+	}
+	defer in.close()
+	return in.carry, nil
+}
+
+// rowEdges is the edgeFormat of every kind of edges that is read row by row.
+type rowEdges struct{}
+
+func (rowEdges) match(_ *Options, kind string) bool { return kind != kindText }
+
+// openEdgeRows opens an edge table of any kind.
+func openEdgeRows(ctx context.Context, opt *Options, path string) (*table, edgeColumns, error) {
+	t, err := openTable(ctx, opt, path, roleEdges)
+	if err != nil {
+		return nil, edgeColumns{}, err
+	}
+	cols, err := t.edgeColumns()
+	if err != nil {
+		t.close()
+		return nil, cols, err
+	}
+	return t, cols, nil
+}
+
+func (rowEdges) rows(ctx context.Context, r *reader, path string, f func(line int64, ids ...[]byte) bool) error {
+	t, cols, err := openEdgeRows(ctx, &r.opt, path)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	for {
+		if ok, err := t.next(ctx); !ok || err != nil {
+			return err
+		}
+		if !f(t.scan.start, t.scan.field(cols.src), t.scan.field(cols.dst)) {
+			return nil
+		}
+	}
+}
+
+// Rows of a batch, and bytes of its ids, at which it goes to the sink.
+const (
+	rowsPerBatch = 1 << 13
+	textPerBatch = 1 << 20
+)
+
+func (rowEdges) read(ctx context.Context, r *reader, path string, sink *edgeSink) error {
+	t, cols, err := openEdgeRows(ctx, &r.opt, path)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	r.report.Files = append(r.report.Files, t.report)
+	if err := r.alike(t, cols); err != nil {
+		return err
+	}
+	t.noteUnused(cols.src, cols.dst, cols.weight, cols.rel)
+	names := [...]string{t.columnName(cols.src, "src"), t.columnName(cols.dst, "dst"), t.columnName(cols.weight, "weight"), t.columnName(cols.rel, "relation")}
+	sink.begin(t.in.name, names[0], names[1], t.in.size)
+	b := &edgeBatch{isBytes: true}
+	for more := true; more; {
+		b.rows, b.text, b.places, b.rels = 0, b.text[:0], b.places[:0], b.rels[:0]
+		b.weights, b.marks = b.weights[:0], b.marks[:0]
+		for b.rows < rowsPerBatch && len(b.text) < textPerBatch {
+			if more, b.err = t.next(ctx); b.err == nil && more {
+				b.err = b.take(&t.scan, cols, names[:])
+			}
+			if b.err != nil || !more {
+				break
+			}
+		}
+		sink.file = t.in.name
+		if err := sink.add(b, t.in.read.Load()); err != nil {
+			return err
+		}
+		r.progress(roleEdges, t.in.read.Load())
+	}
+	r.doneBytes += t.in.size
+	return t.checkRows()
+}
+
+// take adds the row in s to the batch.
+func (b *edgeBatch) take(s *scanner, cols edgeColumns, names []string) error {
+	for i, c := range [...]int{cols.src, cols.dst} {
+		if s.isNull(c) {
+			return &Error{File: s.file, Line: s.start, Column: names[i], Msg: "null id"}
+		}
+		if err := checkID(s.field(c), s.file, s.start, names[i]); err != nil {
+			return err
+		}
+	}
+	if cols.weight >= 0 {
+		field := s.field(cols.weight)
+		w, fault := parseFloat32(field)
+		switch {
+		case s.isNull(cols.weight):
+			return &Error{File: s.file, Line: s.start, Column: names[2], Msg: "null weight", Hint: "--weight-col none ignores weights"}
+		case fault != numberOK || w < 0:
+			return weightError(s, field, names[2], w, fault)
+		}
+		b.weights = append(b.weights, w)
+	}
+	if cols.rel >= 0 {
+		rel := s.field(cols.rel)
+		if len(rel) == 0 {
+			return &Error{File: s.file, Line: s.start, Column: names[3], Msg: "empty relation"}
+		}
+		if len(rel) > maxID {
+			return &Error{File: s.file, Line: s.start, Column: names[3], Value: string(rel), Msg: "is a relation longer than 1 MiB", Err: ErrLimit}
+		}
+		b.rels = append(b.rels, b.copyText(rel))
+	}
+	b.mark(s.start)
+	b.places = append(b.places, b.copyText(s.field(cols.src)), b.copyText(s.field(cols.dst)))
+	b.rows++
+	return nil
+}
+
+// copyText puts text behind the batch's and returns its place.
+func (b *edgeBatch) copyText(text []byte) uint64 {
+	off := len(b.text)
+	b.text = append(b.text, text...)
+	return pack(span{off, len(b.text)})
+}
+
+// checkRows refuses a file that was cut or lied about its rows.
+func (t *table) checkRows() error {
+	if t.wantRows < 0 || t.wantRows == t.row {
+		return nil
+	}
+	return &Error{File: t.in.name, Line: t.headLine, Msg: fmt.Sprintf("line %d says %d, found %d", t.headLine, t.wantRows, t.row), Hint: "the file is cut or was edited"}
+}
+
+// placeWord is how messages call a place in the table: line or row.
+func (t *table) placeWord() string {
+	if t.opt.byRow[t.in.name] {
+		return "row"
+	}
+	return "line"
+}
+
+// relations numbers relation names while edges are read.
+type relations struct {
+	names *dict
+	file  string // first edge file with rows
+	known bool   // whether it has relations
+}
+
+// alike refuses edge files some of which have weights, or relations, and others none.
+func (r *reader) alike(t *table, cols edgeColumns) error {
+	if err := r.weightedAlike(t, cols); err != nil || t.width == 0 {
+		return err
+	}
+	has := cols.rel >= 0
+	if r.rels.file == "" {
+		r.rels.file, r.rels.known = t.in.name, has
+		if has {
+			r.rels.names = newDict(true)
+		}
+		return nil
+	}
+	if has == r.rels.known {
+		return nil
+	}
+	with, without := t.in.name, r.rels.file
+	if r.rels.known {
+		with, without = without, with
+	}
+	return &Error{File: t.in.name, Msg: strings.Join([]string{oneLine(with), "has relations and", oneLine(without), "has none"}, " "), Hint: "--rel-col chooses the column"}
+}
+
+// place puts relations in bytewise order of their names.
+func (rel *relations) place(edges *snapshot.Edges) []string {
+	if !rel.known {
+		return nil
+	}
+	ids, number := rel.names.sorted(true)
+	names := []string{}
+	for i := range ids.Len() {
+		names = append(names, string(ids.At(int32(i))))
+	}
+	for i, v := range edges.Rel {
+		edges.Rel[i] = number[v]
+	}
+	return names
+}
+
+// nodeTypes collects node types by the numbers of dict.
+type nodeTypes struct {
+	col   int
+	names *dict
+	types []int32 // by number: the type's number in names + 1, 0 = none
+}
+
+// nodeTypes returns the collector of a node table with a type column, nil if there is none.
+func (r *reader) nodeTypes(t *table) (*nodeTypes, error) {
+	col := t.typeCol
+	if r.opt.TypeCol != "" {
+		var err error
+		if col, err = t.column(r.opt.TypeCol, nil, -1, true); err != nil {
+			return nil, err
+		}
+	}
+	if col < 0 {
+		return nil, nil
+	}
+	return &nodeTypes{col: col, names: newDict(true)}, nil
+}
+
+func (n *nodeTypes) set(t *table, num int32) error {
+	name := t.scan.field(n.col)
+	if len(name) > maxID {
+		return &Error{File: t.in.name, Line: t.scan.start, Column: t.columnName(n.col, "type"), Value: string(name), Msg: "is a type longer than 1 MiB", Err: ErrLimit}
+	}
+	n.types = grow(n.types, int(num)+1, 0)
+	n.types[num] = n.names.add(name) + 1
+	return nil
+}
+
+// place puts types in node order: number[i] is the node number of the id numbered i.
+func (n *nodeTypes) place(number []int32) *snapshot.Types {
+	if n == nil {
+		return nil
+	}
+	n.types = grow(n.types, len(number), 0)
+	for i, v := range n.types {
+		if v == 0 {
+			n.types[i] = n.names.add(nil) + 1
+		}
+	}
+	ids, place := n.names.sorted(true)
+	out := &snapshot.Types{Type: make([]int32, len(number))}
+	for i := range ids.Len() {
+		out.Names = append(out.Names, string(ids.At(int32(i))))
+	}
+	for i, v := range n.types {
+		out.Type[number[i]] = place[v-1]
+	}
+	return out
+}
