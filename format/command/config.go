@@ -25,16 +25,22 @@ func applyConfig(c *cobra.Command, path string) error {
 	if err != nil {
 		return Usage("--config: %v", err)
 	}
+	return SetFlags(c, b, "--config "+path)
+}
+
+// SetFlags sets the flags of c that have no value yet from the text of a YAML file, by the
+// rules of --config. Its errors are usage errors that begin with place.
+func SetFlags(c *cobra.Command, text []byte, place string) error {
 	var top map[string]any
-	if err := yaml.Unmarshal(b, &top); err != nil {
-		return Usage("--config %s: %v", path, err)
+	if err := yaml.Unmarshal(text, &top); err != nil {
+		return Usage("%s: %v", place, err)
 	}
 	if own, ok := top[c.Name()].(map[string]any); ok {
 		for _, key := range sortedKeys(own) {
 			if c.Flags().Lookup(key) == nil {
-				return Usage("--config %s: %s has no flag --%s", path, c.CommandPath(), key)
+				return Usage("%s: %s has no flag --%s", place, c.CommandPath(), key)
 			}
-			if err := setFlag(c, path, key, own[key]); err != nil {
+			if err := setFlag(c, place, key, own[key]); err != nil {
 				return err
 			}
 		}
@@ -42,31 +48,31 @@ func applyConfig(c *cobra.Command, path string) error {
 	for _, key := range sortedKeys(top) {
 		if _, isMap := top[key].(map[string]any); isMap {
 			if c.Flags().Lookup(key) != nil && key != c.Name() && !isCommand(c.Root(), key) {
-				return Usage("--config %s: %s is a map; --%s takes a value or a list", path, key, key)
+				return Usage("%s: %s is a map; --%s takes a value or a list", place, key, key)
 			}
 			continue
 		}
 		if c.Flags().Lookup(key) != nil {
-			if err := setFlag(c, path, key, top[key]); err != nil {
+			if err := setFlag(c, place, key, top[key]); err != nil {
 				return err
 			}
 		} else if !isFlagOfAny(c.Root(), key) {
-			return Usage("--config %s: %s has no flag --%s; what is for other programs goes under a name of its own, as train:", path, c.Root().Name(), key)
+			return Usage("%s: %s has no flag --%s; what is for other programs goes under a name of its own, as train:", place, c.Root().Name(), key)
 		}
 	}
 	return nil
 }
 
 // setFlag gives a flag its value from the file, unless it has one already.
-func setFlag(c *cobra.Command, path, key string, value any) error {
+func setFlag(c *cobra.Command, place, key string, value any) error {
 	if c.Flags().Changed(key) {
 		return nil
 	}
 	if _, isMap := value.(map[string]any); isMap {
-		return Usage("--config %s: %s is a map; --%s takes a value or a list", path, key, key)
+		return Usage("%s: %s is a map; --%s takes a value or a list", place, key, key)
 	}
 	if err := c.Flags().Set(key, flagText(value)); err != nil {
-		return Usage("--config %s: --%s: %v", path, key, err)
+		return Usage("%s: --%s: %v", place, key, err)
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -109,15 +108,6 @@ func (s *size) Set(text string) error {
 // Type names the flag's type in the help text.
 func (s *size) Type() string { return "size" }
 
-// table writes name and value lines in two columns.
-type table struct{ w *tabwriter.Writer }
-
-func newTable(w io.Writer) table { return table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)} }
-
-func (t table) row(name string, value any) { fmt.Fprintf(t.w, "%s\t%v\n", name, value) }
-
-func (t table) flush() { t.w.Flush() }
-
 // number gives a value that may be absent.
 func number(v *float64) string {
 	if v == nil {
@@ -125,6 +115,3 @@ func number(v *float64) string {
 	}
 	return strconv.FormatFloat(*v, 'f', 4, 64)
 }
-
-// mebibytes gives a number of bytes.
-func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }

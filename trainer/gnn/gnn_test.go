@@ -127,6 +127,13 @@ func TestExitCodes(t *testing.T) {
 	if err := os.Truncate(filepath.Join(damaged, "batches-00000.plf"), 300); err != nil {
 		t.Fatal(err)
 	}
+	bare := feedtest.Random(2, 60, 3, 9)
+	bare.Task, bare.NumClasses, bare.Class = "", 0, make([]int32, bare.N())
+	unlabelled := makeSet(t, bare, full)
+	trained := filepath.Join(t.TempDir(), "trained")
+	if code, _, errs := call("train", "--batches", set, "--out", trained, "--epochs", "1"); code != command.ExitDone {
+		t.Fatal(errs)
+	}
 	out := filepath.Join(t.TempDir(), "run")
 	for _, c := range []struct {
 		args string
@@ -140,14 +147,19 @@ func TestExitCodes(t *testing.T) {
 		{"train --batches x --out " + out + " --dropout 1.5", command.ExitUsage, "dropout 1.5"},
 		{"train --batches x --out " + out + " --lr -1", command.ExitUsage, "learning rate -1"},
 		{"train --batches x --out " + out + " --metric auc", command.ExitUsage, `"auc"`},
+		{"train --batches x --out " + out + " --metric mae", command.ExitUsage, `"mae" is not one of [accuracy macro-f1 micro-f1 roc-auc]`},
 		{"train --batches x --out " + out + " --epochs 0", command.ExitUsage, "0 epochs"},
-		{"train --batches x --out " + out + " --device cuda:0", command.ExitUsage, "cuda:0"},
+		{"train --batches x --out " + out + " --device cuda:0", command.ExitUsage, "--device cuda:0: this build has no CUDA"},
+		{"train --batches x --out " + out + " --device tpu", command.ExitUsage, `"tpu" is not known`},
 		{"train --batches x --out " + out + " --pin-snapshot abc", command.ExitUsage, "--pin-snapshot"},
 		{"train --nonsense", command.ExitUsage, "--nonsense"},
 		{"train x", command.ExitUsage, ""},
 		{"nonsense", command.ExitUsage, "nonsense"},
 		{"train --mem 4X --batches x --out " + out, command.ExitUsage, "4X"},
-		{"train --batches " + filepath.Join(set, "nothing") + " --out " + out, command.ExitFailed, "no such file"},
+		{"train --batches " + filepath.Join(set, "nothing") + " --out " + out, command.ExitCorrupt, "set/nothing: incomplete artefact: no such directory"},
+		{"eval --batches " + filepath.Join(set, "nothing") + " --run " + trained, command.ExitCorrupt, "set/nothing: incomplete artefact: no such directory"},
+		{"bench --batches " + filepath.Join(set, "nothing"), command.ExitCorrupt, "set/nothing: incomplete artefact: no such directory"},
+		{"train --batches " + unlabelled + " --out " + out, command.ExitMismatch, "no labels to train on; give `precompute snapshot --labels`"},
 		{"train --batches " + damaged + " --out " + out, command.ExitCorrupt, "batches-00000.plf: truncated: 300 bytes"},
 		{"train --batches " + gcnOnly + " --model sage --out " + out, command.ExitMismatch, "precompute batches --norm gcn,mean"},
 		{"train --batches " + deep + " --layers 3 --out " + out, command.ExitMismatch, "the model has 3 layers, the batches 2"},
@@ -168,6 +180,41 @@ func TestExitCodes(t *testing.T) {
 	}
 	if _, err := os.Stat(out); err == nil {
 		t.Error("a refused run left its directory")
+	}
+}
+
+// TestResumeParams: what a run's params.yaml gives is held to the rules of --config.
+func TestResumeParams(t *testing.T) {
+	set := makeSet(t, feedtest.Random(6, 60, 3, 9), full)
+	out := filepath.Join(t.TempDir(), "run")
+	if code, _, errs := call("train", "--batches", set, "--out", out, "--hidden", "8", "--epochs", "2", "--lr", "0.02"); code != command.ExitDone {
+		t.Fatal(errs)
+	}
+	path := filepath.Join(out, "params.yaml")
+	good := read(t, path)
+	for _, c := range []struct {
+		name, old, new, want string
+		code                 int
+	}{
+		{"as it is", "", "", "nothing to do", command.ExitDone},
+		{"changed", "lr: 0.02", "lr: 0.03", "optimizer.lr is 0.02 in the run and 0.03 now", command.ExitMismatch},
+		{"several bad values", "hidden: 8", "hidden: x\nlayers: y", path + ": --hidden: ", command.ExitUsage}, // the first by name
+		{"unknown", "lr: 0.02", "lr: 0.02\nrl: 1", path + ": trainer-gnn has no flag --rl", command.ExitUsage},
+		{"no YAML", "lr: 0.02", "{", path + ": yaml", command.ExitUsage},
+	} {
+		bad := strings.Replace(good, c.old, c.new, 1)
+		if c.name == "several bad values" {
+			bad = strings.Replace(bad, "layers: 2\n", "", 1)
+		}
+		if err := os.WriteFile(path, []byte(bad), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			code, _, errs := call("train", "--batches", set, "--out", out, "--resume")
+			if code != c.code || !strings.Contains(errs, c.want) || c.code != command.ExitDone && strings.Count(errs, "\n") != 1 {
+				t.Errorf("%s: exit %d, want %d with %q: %s", c.name, code, c.code, c.want, errs)
+			}
+		}
 	}
 }
 

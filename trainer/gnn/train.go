@@ -1,14 +1,15 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/prelift/prelift/format/command"
 	"github.com/prelift/prelift/trainer/internal/metrics"
@@ -42,10 +43,10 @@ Results are the same bits for any --threads and for a run that was interrupted a
 			if c.Pin, err = f.check(); err != nil {
 				return err
 			}
-			switch {
-			case device != "cpu":
-				return command.Usage("--device %q: this build computes on cpu", device)
-			case precision != "f32":
+			if err := checkDevice(device); err != nil {
+				return err
+			}
+			if precision != "f32" {
 				return command.Usage("--precision %q: this build computes in f32", precision)
 			}
 			c.Batches, c.Features, c.Threads, c.Mem, c.Scratch = f.batches, f.features, f.threads, int64(f.mem), f.scratch
@@ -93,42 +94,40 @@ Results are the same bits for any --threads and for a run that was interrupted a
 func takeParams(cmd *cobra.Command, out string) error {
 	path := filepath.Join(out, run.ParamsFile)
 	b, err := os.ReadFile(path)
-	if os.IsNotExist(err) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil // Train says whether there is a run
 	}
 	if err != nil {
 		return err
 	}
-	var params map[string]any
-	if err := yaml.Unmarshal(b, &params); err != nil {
-		return fmt.Errorf("%s: %s", path, strings.ReplaceAll(err.Error(), "\n", " "))
+	return command.SetFlags(cmd, b, path)
+}
+
+// checkDevice refuses what this build can't compute on.
+func checkDevice(device string) error {
+	switch {
+	case device == "cpu":
+		return nil
+	case device == "cuda" || strings.HasPrefix(device, "cuda:"):
+		return command.Usage("--device %s: this build has no CUDA; it computes on cpu", device)
 	}
-	for name, value := range params {
-		flag := cmd.Flags().Lookup(name)
-		if flag == nil || flag.Changed {
-			continue
-		}
-		if err := cmd.Flags().Set(name, fmt.Sprint(value)); err != nil {
-			return fmt.Errorf("%s: %s: %v", path, name, err)
-		}
-	}
-	return nil
+	return command.Usage("--device %q is not known; this build computes on cpu", device)
 }
 
 func trainText(w io.Writer, r *run.Result) {
-	t := newTable(w)
-	t.row("model", r.Model)
-	t.row("epochs", r.Epochs)
-	t.row("best epoch", r.BestEpoch)
-	t.row("loss of the last epoch", number(r.TrainLoss))
-	t.row("validation "+string(r.Metric), number(r.ValMetric))
-	t.row("test "+string(r.Metric), number(r.TestMetric))
-	t.row("time", fmt.Sprintf("%.2f s, an epoch %.4f s, evaluations %.2f s", r.Seconds, r.EpochSeconds, r.EvalSeconds))
-	t.row("batch load", fmt.Sprintf("p50 %.3f ms, p99 %.3f ms, stall %.1f %%", r.LoadMS.P50, r.LoadMS.P99, 100*r.StallFraction))
-	t.row("peak memory", mebibytes(r.PeakRSSBytes))
-	t.row("threads", fmt.Sprintf("%d, kernels %s", r.Threads, r.KernelSet))
-	t.row("snapshot", r.SnapshotID)
-	t.row("batch set", r.BatchSetID)
-	t.row("checkpoint", r.Checkpoint)
-	t.flush()
+	t := command.NewTable(w)
+	t.Row("model", r.Model)
+	t.Row("epochs", r.Epochs)
+	t.Row("best epoch", r.BestEpoch)
+	t.Row("loss of the last epoch", number(r.TrainLoss))
+	t.Row("validation "+string(r.Metric), number(r.ValMetric))
+	t.Row("test "+string(r.Metric), number(r.TestMetric))
+	t.Row("time", fmt.Sprintf("%.2f s, an epoch %.4f s, evaluations %.2f s", r.Seconds, r.EpochSeconds, r.EvalSeconds))
+	t.Row("batch load", fmt.Sprintf("p50 %.3f ms, p99 %.3f ms, stall %.1f %%", r.LoadMS.P50, r.LoadMS.P99, 100*r.StallFraction))
+	t.Row("peak memory", command.Bytes(r.PeakRSSBytes))
+	t.Row("threads", fmt.Sprintf("%d, kernels %s", r.Threads, r.KernelSet))
+	t.Row("snapshot", r.SnapshotID)
+	t.Row("batch set", r.BatchSetID)
+	t.Row("checkpoint", r.Checkpoint)
+	t.Flush()
 }

@@ -58,18 +58,18 @@ func evalCommand(env *command.Env) *cobra.Command {
 }
 
 func evalText(w io.Writer, e *run.Evaluation) {
-	t := newTable(w)
-	t.row("model", e.Model)
-	t.row("best epoch", e.BestEpoch)
+	t := command.NewTable(w)
+	t.Row("model", e.Model)
+	t.Row("best epoch", e.BestEpoch)
 	for _, part := range []string{"train", "valid", "test"} {
 		p := e.Parts[part]
-		t.row(part+" nodes", p.NumNodes)
+		t.Row(part+" nodes", p.NumNodes)
 		for _, metric := range slices.Sorted(maps.Keys(p.Values)) {
-			t.row(part+" "+string(metric), number(p.Values[metrics.Name(metric)]))
+			t.Row(part+" "+string(metric), number(p.Values[metrics.Name(metric)]))
 		}
 	}
-	t.row("time", fmt.Sprintf("%.2f s", e.Seconds))
-	t.flush()
+	t.Row("time", fmt.Sprintf("%.2f s", e.Seconds))
+	t.Flush()
 }
 
 func predictCommand(env *command.Env) *cobra.Command {
@@ -130,12 +130,12 @@ func benchCommand(env *command.Env) *cobra.Command {
 }
 
 func benchText(w io.Writer, r *run.BenchResult) {
-	t := newTable(w)
-	t.row("batches", fmt.Sprintf("%d, %s, page cache %s", r.NumBatches, mebibytes(r.Bytes), r.PageCache))
-	t.row("open", fmt.Sprintf("%.3f s", r.OpenSeconds))
-	t.row("first use", fmt.Sprintf("p50 %.3f ms, p99 %.3f ms, %.2f GB/s (map, CRC, bounds)", r.FirstUse.LoadMS.P50, r.FirstUse.LoadMS.P99, r.FirstUseGBs))
-	t.row("later use", fmt.Sprintf("p50 %.3f ms, p99 %.3f ms (head, sections)", r.LaterUse.LoadMS.P50, r.LaterUse.LoadMS.P99))
-	t.row("gather", fmt.Sprintf("p50 %.3f ms, p99 %.3f ms", r.LaterUse.GatherMS.P50, r.LaterUse.GatherMS.P99))
-	t.row("peak memory", mebibytes(r.PeakRSSBytes))
-	t.flush()
+	t := command.NewTable(w)
+	t.Row("batches", fmt.Sprintf("%d, %s, page cache %s", r.NumBatches, command.Bytes(r.Bytes), r.PageCache))
+	t.Row("open", fmt.Sprintf("%.3f s", r.OpenSeconds))
+	t.Row("first use", fmt.Sprintf("p50 %.3f ms, p99 %.3f ms, %.2f GB/s (map, CRC, bounds)", r.FirstUse.LoadMS.P50, r.FirstUse.LoadMS.P99, r.FirstUseGBs))
+	t.Row("later use", fmt.Sprintf("p50 %.3f ms, p99 %.3f ms (head, sections)", r.LaterUse.LoadMS.P50, r.LaterUse.LoadMS.P99))
+	t.Row("gather", fmt.Sprintf("p50 %.3f ms, p99 %.3f ms", r.LaterUse.GatherMS.P50, r.LaterUse.GatherMS.P99))
+	t.Row("peak memory", command.Bytes(r.PeakRSSBytes))
+	t.Flush()
 }

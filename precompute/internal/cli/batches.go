@@ -214,7 +214,7 @@ func (f *batchesFlags) print(env *command.Env, r *batchesResult, id *format.Dige
 		case r.UpToDate:
 			fmt.Fprintf(w, "%s: up to date\n", f.out)
 		default:
-			fmt.Fprintf(w, "%s: written in %.1f s: %d batches, %s, and %s of evaluation blocks\n", f.out, r.Seconds, r.NumBatches, bytesText(r.Bytes), bytesText(r.EvalBytes))
+			fmt.Fprintf(w, "%s: written in %.1f s: %d batches, %s, and %s of evaluation blocks\n", f.out, r.Seconds, r.NumBatches, command.Bytes(r.Bytes), command.Bytes(r.EvalBytes))
 		}
 		fmt.Fprintln(w, *id)
 	})
@@ -226,11 +226,11 @@ func planText(p *format.BatchParams, plan *batch.Plan) string {
 	if plan.Exact {
 		about = ""
 	}
-	text := fmt.Sprintf("plan: %d batches of %d variants, store %s, order %s: %s%s (%s a variant", plan.NumBatches, p.Variants, p.Store, p.Order, about, bytesText(plan.Bytes), bytesText(plan.BytesPerVariant))
+	text := fmt.Sprintf("plan: %d batches of %d variants, store %s, order %s: %s%s (%s a variant", plan.NumBatches, p.Variants, p.Store, p.Order, about, command.Bytes(plan.Bytes), command.Bytes(plan.BytesPerVariant))
 	if plan.FeatureTableBytes > 0 {
 		text += fmt.Sprintf(", %.3g x the feature table", plan.Amplification)
 	}
-	return text + fmt.Sprintf("), %s%s of evaluation blocks, %s of linked tables", about, bytesText(plan.EvalBytes), bytesText(plan.LinkedBytes))
+	return text + fmt.Sprintf("), %s%s of evaluation blocks, %s of linked tables", about, command.Bytes(plan.EvalBytes), command.Bytes(plan.LinkedBytes))
 }
 
 // plannedSet is what a dry run knows of the manifest.

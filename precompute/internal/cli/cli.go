@@ -51,28 +51,6 @@ func needFlag(name, value string) error {
 	return nil
 }
 
-// table writes name and value lines in two columns.
-type table struct{ w *tabwriter.Writer }
-
-func newTable(w io.Writer) table { return table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)} }
-
-func (t table) row(name string, value any) { fmt.Fprintf(t.w, "%s\t%v\n", name, value) }
-
-func (t table) flush() { t.w.Flush() }
-
-// bytesText gives a number of bytes with a unit.
-func bytesText(n int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	x, u := float64(n), 0
-	for x >= 1024 && u < len(units)-1 {
-		x, u = x/1024, u+1
-	}
-	if u == 0 {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.4g %s", x, units[u])
-}
-
 // sizesText writes a table of files and their sections.
 func sizesText(w io.Writer, files []format.FileSizes) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

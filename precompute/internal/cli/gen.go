@@ -53,11 +53,11 @@ func genCommand(env *command.Env) *cobra.Command {
 			r := genResult{kind, out, time.Since(start).Seconds(), info.Files}
 			return env.Result(r, func(w io.Writer) {
 				fmt.Fprintf(w, "%s: generated in %.1f s\n", out, r.Seconds)
-				t := newTable(w)
+				t := command.NewTable(w)
 				for _, f := range r.Files {
-					t.row("  "+f.Name, fmt.Sprintf("%d rows\t%s", f.Rows, bytesText(f.SizeBytes)))
+					t.Row("  "+f.Name, fmt.Sprintf("%d rows\t%s", f.Rows, command.Bytes(f.SizeBytes)))
 				}
-				t.flush()
+				t.Flush()
 			})
 		},
 	}

@@ -80,25 +80,25 @@ func inspectFile(env *command.Env, path string, dump bool) error {
 }
 
 func snapshotText(w io.Writer, d *snapshot.Description) {
-	t := newTable(w)
-	t.row("snapshot", d.ID)
-	t.row("nodes", d.NumNodes)
-	t.row("edges", fmt.Sprintf("%d (%s, %d entries stored)", d.NumEdges, d.Direction, d.NumEntries))
-	t.row("weighted", d.Weighted)
-	t.row("components", fmt.Sprintf("%d, the largest of %d nodes", d.NumComponents, d.LargestComponent))
-	t.row("isolated nodes", d.IsolatedNodes)
-	t.row("self loops", d.SelfLoops)
-	t.row("input lines", fmt.Sprintf("%d, %d merged as duplicates", d.NumLines, d.DuplicatesMerged))
-	t.row("listed one way only", fmt.Sprintf("%d pairs (%.1f %%)", d.OneDirectional, 100*d.OneDirShare))
-	t.row("degrees", histogramText(d.DegreeHistogram))
-	t.row("features", fmt.Sprintf("%d (norm %s)", d.NumFeatures, d.FeatureNorm))
+	t := command.NewTable(w)
+	t.Row("snapshot", d.ID)
+	t.Row("nodes", d.NumNodes)
+	t.Row("edges", fmt.Sprintf("%d (%s, %d entries stored)", d.NumEdges, d.Direction, d.NumEntries))
+	t.Row("weighted", d.Weighted)
+	t.Row("components", fmt.Sprintf("%d, the largest of %d nodes", d.NumComponents, d.LargestComponent))
+	t.Row("isolated nodes", d.IsolatedNodes)
+	t.Row("self loops", d.SelfLoops)
+	t.Row("input lines", fmt.Sprintf("%d, %d merged as duplicates", d.NumLines, d.DuplicatesMerged))
+	t.Row("listed one way only", fmt.Sprintf("%d pairs (%.1f %%)", d.OneDirectional, 100*d.OneDirShare))
+	t.Row("degrees", histogramText(d.DegreeHistogram))
+	t.Row("features", fmt.Sprintf("%d (norm %s)", d.NumFeatures, d.FeatureNorm))
 	if d.Task != "" {
-		t.row("labels", fmt.Sprintf("%s, %d classes, %d nodes unlabelled", d.Task, d.NumClasses, d.Unlabelled))
+		t.Row("labels", fmt.Sprintf("%s, %d classes, %d nodes unlabelled", d.Task, d.NumClasses, d.Unlabelled))
 	}
 	for _, s := range d.Splits {
-		t.row("split "+s.Name, fmt.Sprintf("train %d, valid %d, test %d", s.Train, s.Valid, s.Test))
+		t.Row("split "+s.Name, fmt.Sprintf("train %d, valid %d, test %d", s.Train, s.Valid, s.Test))
 	}
-	t.flush()
+	t.Flush()
 	sizesText(w, d.Files)
 }
 
@@ -177,25 +177,25 @@ func verifyBatchSet(dir, against string) error {
 
 func batchSetText(w io.Writer, d *batch.Description) {
 	p := &d.Params
-	t := newTable(w)
-	t.row("batch set", d.ID)
-	t.row("snapshot", d.SnapshotID)
-	t.row("mode", p.Mode)
+	t := command.NewTable(w)
+	t.Row("batch set", d.ID)
+	t.Row("snapshot", d.SnapshotID)
+	t.Row("mode", p.Mode)
 	if p.Mode != batch.ModeFull {
-		t.row("fanout", fmt.Sprintf("%v, batch size %d, order %s, seed %d", p.Fanout, p.BatchSize, p.Order, p.Seed))
+		t.Row("fanout", fmt.Sprintf("%v, batch size %d, order %s, seed %d", p.Fanout, p.BatchSize, p.Order, p.Seed))
 	}
-	t.row("coefficients", strings.Join(p.Norm, ", "))
-	t.row("batches", fmt.Sprintf("%d: %d variants of %d", d.NumBatches, p.Variants, d.BatchesPerVariant))
-	t.row("seeds", d.NumSeeds)
-	t.row("rows", fmt.Sprintf("%d over all batches, at most %d in one", d.NumRows, d.MaxNodes))
-	t.row("sampled edges", d.NumSampledEdges)
-	t.row("store", fmt.Sprintf("%s (%s)", p.Store, p.DType))
-	t.row("training batches", fmt.Sprintf("%s, %s a variant", bytesText(d.Bytes), bytesText(d.BytesPerVariant)))
+	t.Row("coefficients", strings.Join(p.Norm, ", "))
+	t.Row("batches", fmt.Sprintf("%d: %d variants of %d", d.NumBatches, p.Variants, d.BatchesPerVariant))
+	t.Row("seeds", d.NumSeeds)
+	t.Row("rows", fmt.Sprintf("%d over all batches, at most %d in one", d.NumRows, d.MaxNodes))
+	t.Row("sampled edges", d.NumSampledEdges)
+	t.Row("store", fmt.Sprintf("%s (%s)", p.Store, p.DType))
+	t.Row("training batches", fmt.Sprintf("%s, %s a variant", command.Bytes(d.Bytes), command.Bytes(d.BytesPerVariant)))
 	if d.Amplification != nil {
-		t.row("amplification", fmt.Sprintf("%.3f of the feature table's %s", *d.Amplification, bytesText(d.FeatureTableBytes)))
+		t.Row("amplification", fmt.Sprintf("%.3f of the feature table's %s", *d.Amplification, command.Bytes(d.FeatureTableBytes)))
 	}
-	t.row("evaluation blocks", fmt.Sprintf("%d, %s", d.NumEvalBlocks, bytesText(d.EvalBytes)))
-	t.row("linked tables", bytesText(d.LinkedBytes))
-	t.flush()
+	t.Row("evaluation blocks", fmt.Sprintf("%d, %s", d.NumEvalBlocks, command.Bytes(d.EvalBytes)))
+	t.Row("linked tables", command.Bytes(d.LinkedBytes))
+	t.Flush()
 	sizesText(w, d.Files)
 }

@@ -17,7 +17,8 @@ func Mix64(z uint64) uint64 {
 // Golden is SplitMix64's increment, 2^64 divided by the golden ratio, made odd.
 const Golden = 0x9e3779b97f4a7c15
 
-// Key folds words into one 64-bit key; the order of the words counts.
+// Key folds words into one 64-bit key; the order of the words counts. It serves the draws
+// inside the trainer and is not SPEC 8's hash, which has an exclusive or where this adds.
 func Key(words ...uint64) uint64 {
 	var h uint64
 	for _, w := range words {

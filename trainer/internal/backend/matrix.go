@@ -8,8 +8,7 @@ import "fmt"
 type Matrix struct {
 	Rows, Cols int
 
-	host   []float32 // the elements, len Rows*Cols, for a backend in host memory
-	device uint64    // address of the elements on a device
+	host []float32 // the elements, len Rows*Cols
 }
 
 // HostMatrix makes a handle on host memory; for backends only. len(data) = rows*cols.
@@ -20,23 +19,12 @@ func HostMatrix(rows, cols int, data []float32) Matrix {
 	return Matrix{Rows: rows, Cols: cols, host: data}
 }
 
-// DeviceMatrix makes a handle on device memory; for backends only.
-func DeviceMatrix(rows, cols int, addr uint64) Matrix {
-	if rows < 0 || cols < 0 {
-		panic(fmt.Sprintf("backend: matrix [%d, %d]", rows, cols))
-	}
-	return Matrix{Rows: rows, Cols: cols, device: addr}
-}
-
 // Host returns the elements of a matrix in host memory; for backends only.
 func (m Matrix) Host() []float32 { return m.host }
 
-// Device returns the device address; for backends only.
-func (m Matrix) Device() uint64 { return m.device }
-
 // IsZero reports whether m is the zero Matrix, "none".
 func (m Matrix) IsZero() bool {
-	return m.Rows == 0 && m.Cols == 0 && m.host == nil && m.device == 0
+	return m.Rows == 0 && m.Cols == 0 && m.host == nil
 }
 
 // Slice returns the rows [start, start+rows) of m as a view.
@@ -47,9 +35,6 @@ func (m Matrix) Slice(start, rows int) Matrix {
 	v := Matrix{Rows: rows, Cols: m.Cols}
 	if m.host != nil {
 		v.host = m.host[start*m.Cols : (start+rows)*m.Cols : (start+rows)*m.Cols]
-	}
-	if m.device != 0 {
-		v.device = m.device + uint64(start)*uint64(m.Cols)*4
 	}
 	return v
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/prelift/prelift/trainer/internal/backend"
 	"github.com/prelift/prelift/trainer/internal/backend/cpu"
+	"github.com/prelift/prelift/trainer/internal/durable"
 )
 
 // file builds a safetensors file by hand: what Parse must judge.
@@ -258,19 +259,10 @@ func TestStore(t *testing.T) {
 		if l := mustLoad(t, s, epoch); l.Warning != "" {
 			t.Errorf("warning %q", l.Warning)
 		}
-		if epoch == 2 {
-			if err := s.SaveBest(&State{Epoch: 2}, []Tensor{Float32s("w", []int{1}, []float32{22})}, nil); err != nil {
-				t.Fatal(err)
-			}
-		}
 	}
-	want := []string{"best-000002", "best.json", "epoch-000003", "epoch-000004", "previous.json", "state.json"}
+	want := []string{"epoch-000003", "epoch-000004", "previous.json", "state.json"}
 	if got := names(t, s.Dir); !slices.Equal(got, want) {
 		t.Errorf("files %v, want %v", got, want)
-	}
-	l, err := s.LoadBest()
-	if err != nil || l.State.Epoch != 2 || l.State.BestMetric != nil {
-		t.Errorf("best: %+v, %v", l, err)
 	}
 
 	// The same content gives the same bytes, wherever and however often it is saved.
@@ -370,6 +362,46 @@ func TestTorn(t *testing.T) {
 	}
 }
 
+// TestSaveAgain: the same epoch saved again, as after a resume that had nothing to do, must
+// not become its own previous one: damage to that one file would end both.
+func TestSaveAgain(t *testing.T) {
+	s := &Store{Dir: t.TempDir()}
+	for _, epoch := range []int{1, 2, 2, 2} {
+		if err := save(t, s, epoch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want, got := []string{"epoch-000001", "epoch-000002", "previous.json", "state.json"}, names(t, s.Dir); !slices.Equal(got, want) {
+		t.Errorf("files %v, want %v", got, want)
+	}
+	if st, err := s.readState(previousName); err != nil || st.Epoch != 1 {
+		t.Errorf("previous: %+v, %v, want epoch 1", st, err)
+	}
+	if err := os.Truncate(mustLoad(t, s, 2).Path, 10); err != nil {
+		t.Fatal(err)
+	}
+	if l := mustLoad(t, s, 1); l.Warning == "" {
+		t.Error("no warning")
+	}
+	// Saved again after damage, the whole previous one still stays.
+	if err := save(t, s, 2); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := s.readState(previousName); err != nil || st.Epoch != 1 {
+		t.Errorf("previous after damage: %+v, %v, want epoch 1", st, err)
+	}
+	// A first save alone has no previous one to become.
+	only := &Store{Dir: t.TempDir()}
+	for range 2 {
+		if err := save(t, only, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := only.readState(previousName); !errors.Is(err, ErrNone) {
+		t.Errorf("previous of one epoch: %v, want none", err)
+	}
+}
+
 // TestKilled stops a save before each of its actions, as a kill would: the old or the
 // new checkpoint loads, and the next save leaves the usual files.
 func TestKilled(t *testing.T) {
@@ -409,7 +441,7 @@ func TestKilled(t *testing.T) {
 		}
 		mustLoad(t, s, 3)
 		got := names(t, s.Dir)
-		if slices.Contains(got, "epoch.safetensors.partial") || len(got) > 4 {
+		if slices.ContainsFunc(got, durable.IsTemporary) || len(got) > 4 {
 			t.Errorf("killed at action %d, then saved: files %v", at, got)
 		}
 	}
@@ -460,15 +492,9 @@ func TestMatrices(t *testing.T) {
 	b := cpu.New(cpu.Options{Threads: 1})
 	defer b.Close()
 	m := b.Alloc(2, 3)
-	b.Upload(m, []float32{1, 2, 3, 4, 5, 6})
 	bias := b.Alloc(1, 3)
 	named := []backend.Named{{Name: "w", Shape: []int{2, 3}, Value: m}, {Name: "b", Shape: []int{3}, Value: bias}}
-	tensors, err := Tensors(b, named)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &File{Tensors: tensors}
-	b.Zero(m)
+	f := &File{Tensors: []Tensor{Float32s("b", []int{3}, []float32{7, 8, 9}), Float32s("w", []int{2, 3}, []float32{1, 2, 3, 4, 5, 6})}}
 	if err := f.Upload(b, named); err != nil {
 		t.Fatal(err)
 	}

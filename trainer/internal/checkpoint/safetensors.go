@@ -86,19 +86,6 @@ func (t *Tensor) Float32s() ([]float32, error) {
 	return values, nil
 }
 
-// Tensors downloads matrices, for writing.
-func Tensors(b backend.Backend, named []backend.Named) ([]Tensor, error) {
-	tensors := make([]Tensor, 0, len(named))
-	for _, n := range named {
-		values := make([]float32, n.Value.Rows*n.Value.Cols)
-		if err := b.Download(values, n.Value); err != nil {
-			return nil, err
-		}
-		tensors = append(tensors, Float32s(n.Name, n.Shape, values))
-	}
-	return tensors, nil
-}
-
 // Upload fills matrices with the tensors of their names. A name that is missing, or another
 // shape or type, is an error that wraps ErrMismatch; nothing is uploaded then. Tensors
 // that nobody asked for are left alone.

@@ -1,7 +1,6 @@
 package checkpoint
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/prelift/prelift/trainer/internal/durable"
 )
 
 // What can be wrong with a checkpoint.
@@ -72,15 +73,12 @@ func (s State) sum() (string, error) {
 const (
 	latestName   = "state.json"
 	previousName = "previous.json"
-	bestName     = "best.json"
 )
 
-// Store keeps the checkpoints of one run in a directory: the latest, the one before it, and
-// the best.
+// Store keeps the checkpoints of one run in a directory: the latest and the one before it.
 //
 //	state.json      the latest State; names epoch-EEEEEE-HHHHHHHH.safetensors (H: of its SHA-256)
 //	previous.json   the State before it
-//	best.json       the State of the best epoch; names best-EEEEEE-HHHHHHHH.safetensors
 //
 // Every file is written beside, synced and renamed, tensors before the state that names
 // them, and removed only when no state names it any more. So after a kill at any moment the
@@ -96,7 +94,7 @@ type Store struct {
 // Save makes a checkpoint the latest; the one that was becomes the previous. It fills in
 // Format, File and Check of st. metadata goes into the tensor file for other programs.
 func (s *Store) Save(st *State, tensors []Tensor, metadata map[string]string) error {
-	if err := s.writeTensors(epochPrefix, st, tensors, metadata); err != nil {
+	if err := s.writeTensors(st, tensors, metadata); err != nil {
 		return err
 	}
 	// A damaged latest must not push out a whole previous, nor one become its own previous
@@ -108,17 +106,6 @@ func (s *Store) Save(st *State, tensors []Tensor, metadata map[string]string) er
 		}
 	}
 	if err := s.writeState(latestName, st); err != nil {
-		return err
-	}
-	return s.prune()
-}
-
-// SaveBest makes a checkpoint the best one. Give it the tensors that evaluation needs.
-func (s *Store) SaveBest(st *State, tensors []Tensor, metadata map[string]string) error {
-	if err := s.writeTensors(bestPrefix, st, tensors, metadata); err != nil {
-		return err
-	}
-	if err := s.writeState(bestName, st); err != nil {
 		return err
 	}
 	return s.prune()
@@ -158,15 +145,6 @@ func (s *Store) Load() (*Loaded, error) {
 		return nil, err2
 	}
 	return nil, err
-}
-
-// LoadBest reads the best checkpoint. ErrNone where none was saved.
-func (s *Store) LoadBest() (*Loaded, error) {
-	st, f, err := s.load(bestName)
-	if err != nil {
-		return nil, err
-	}
-	return &Loaded{State: st, Tensors: f, Path: filepath.Join(s.Dir, st.File.Name)}, nil
 }
 
 // load reads a state and its tensors and checks both whole.
@@ -260,24 +238,17 @@ func (s *State) encode() ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// Tensor files are named epoch-EEEEEE-HHHHHHHH.safetensors or best-...
+// Tensor files are named epoch-EEEEEE-HHHHHHHH.safetensors.
 const (
+	tensorPrefix = "epoch-"
 	tensorSuffix = ".safetensors"
-	epochPrefix  = "epoch"
-	bestPrefix   = "best"
 )
 
 // isTensorName reports whether a name is of the form that writeTensors gives: no path, no
 // file of anybody else.
 func isTensorName(name string) bool {
-	stem, ok := strings.CutSuffix(name, tensorSuffix)
-	if !ok || name != filepath.Base(name) || strings.ContainsAny(name, `/\`) {
-		return false
-	}
-	return strings.HasPrefix(stem, epochPrefix+"-") || strings.HasPrefix(stem, bestPrefix+"-")
+	return strings.HasPrefix(name, tensorPrefix) && strings.HasSuffix(name, tensorSuffix) && !strings.ContainsAny(name, `/\`)
 }
-
-const partialSuffix = ".partial"
 
 func (s *Store) at(what string) error {
 	if s.step != nil {
@@ -287,17 +258,17 @@ func (s *Store) at(what string) error {
 }
 
 // writeTensors writes the tensor file and stamps it into st.
-func (s *Store) writeTensors(prefix string, st *State, tensors []Tensor, metadata map[string]string) error {
+func (s *Store) writeTensors(st *State, tensors []Tensor, metadata map[string]string) error {
 	if err := os.MkdirAll(s.Dir, 0o777); err != nil {
 		return err
 	}
 	h := sha256.New()
 	counted := &counter{}
 	var name string
-	err := s.publish(prefix+tensorSuffix, func(w io.Writer) error {
+	err := s.publish("tensors", func(w io.Writer) error {
 		return Write(io.MultiWriter(w, h, counted), tensors, metadata)
 	}, func() string {
-		name = fmt.Sprintf("%s-%06d-%s%s", prefix, st.Epoch, hex.EncodeToString(h.Sum(nil)[:4]), tensorSuffix)
+		name = fmt.Sprintf("%s%06d-%s%s", tensorPrefix, st.Epoch, hex.EncodeToString(h.Sum(nil)[:4]), tensorSuffix)
 		return name
 	})
 	if err != nil {
@@ -324,56 +295,34 @@ func (s *Store) writeState(name string, st *State) error {
 	}, func() string { return name })
 }
 
-// publish writes a temporary, syncs it, renames it to what name says, and syncs the
-// directory.
-func (s *Store) publish(temporary string, write func(io.Writer) error, name func() string) (err error) {
-	temporary = filepath.Join(s.Dir, temporary+partialSuffix)
-	if err := s.at("create " + temporary); err != nil {
+// publish writes what becomes the file name, which is asked for once all is written. base
+// names the temporary.
+func (s *Store) publish(base string, write func(io.Writer) error, name func() string) (err error) {
+	if err := s.at("create " + base); err != nil {
 		return err
 	}
-	f, err := os.Create(temporary)
+	f, err := durable.Create(s.Dir, base)
 	if err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil && s.step == nil {
-			f.Close() // a second Close is harmless
-			os.Remove(temporary)
+			f.Discard()
 		}
 	}()
-	w := bufio.NewWriterSize(f, 1<<20)
-	if err := write(w); err != nil {
+	if err := write(f); err != nil {
 		return err
 	}
-	if err := s.at("flush " + temporary); err != nil {
-		f.Close()
-		return err
-	}
-	if err := w.Flush(); err != nil {
+	if err := s.at("sync " + base); err != nil {
 		return err
 	}
 	if err := f.Sync(); err != nil {
 		return err
 	}
-	if err := f.Close(); err != nil {
+	if err := s.at("rename " + base); err != nil {
 		return err
 	}
-	if err := s.at("rename " + temporary); err != nil {
-		return err
-	}
-	if err := os.Rename(temporary, filepath.Join(s.Dir, name())); err != nil {
-		return err
-	}
-	return syncDir(s.Dir)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
+	return f.Publish(name())
 }
 
 // prune removes tensor files that no state names, and what a killed save left behind.
@@ -383,7 +332,7 @@ func (s *Store) prune() error {
 		return err
 	}
 	named := map[string]bool{}
-	for _, name := range []string{latestName, previousName, bestName} {
+	for _, name := range []string{latestName, previousName} {
 		st, err := s.readState(name)
 		switch {
 		case err == nil:
@@ -398,22 +347,11 @@ func (s *Store) prune() error {
 	}
 	for _, e := range entries {
 		name := e.Name()
-		if isTemporary(name) || isTensorName(name) && !named[name] {
+		if durable.IsTemporary(name) || isTensorName(name) && !named[name] {
 			if err := os.Remove(filepath.Join(s.Dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-// isTemporary reports whether a name is one that publish writes to.
-func isTemporary(name string) bool {
-	switch strings.TrimSuffix(name, partialSuffix) {
-	case name:
-		return false
-	case latestName, previousName, bestName, epochPrefix + tensorSuffix, bestPrefix + tensorSuffix:
-		return true
-	}
-	return false
 }

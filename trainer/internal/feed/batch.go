@@ -17,7 +17,7 @@ type Batch struct {
 	Last     bool // the last of its epoch
 
 	NumSeeds int // rows of the logits and of Targets; in a full set every node, under a mask
-	NumNodes int // rows of Features: src of the first block, or without blocks the seeds
+	NumNodes int // nodes that the model reads, the rows of Features: src of the first block, or without blocks the seeds
 
 	Blocks   []*backend.Block // one a layer, input side first; in a full set equal ones
 	Coefs    []*backend.Coef  // of Blocks, of the loader's kind
@@ -93,8 +93,26 @@ func (s *Set) checkBatchHead(r *format.Record, number int) error {
 	return nil
 }
 
+// unsupported are the sections that change what a batch means and that nothing here reads
+// yet: feature rows of other tables (SPEC 5.4) and seeds that don't weigh the same.
+var unsupported = []format.Kind{format.NodesRow, format.NodesTable, format.SeedsWeight}
+
+// checkSupported refuses a record with a section that must not be ignored (ErrVersion).
+func checkSupported(r *format.Record) error {
+	for _, kind := range unsupported {
+		if r.Find(kind, format.AnyLayer, format.CoefNone) != nil {
+			return fmt.Errorf("%s: %w: it has a section %s, which this trainer can't compute with yet; train with a newer one, or write the set without it",
+				r.Place(), format.ErrVersion, kind)
+		}
+	}
+	return nil
+}
+
 // checkBatchFirst checks what needs a pass over a batch's contents beyond Record.Verify.
 func (s *Set) checkBatchFirst(r *format.Record) error {
+	if err := checkSupported(r); err != nil {
+		return err
+	}
 	if err := s.checkLabel(r, r.NumSeeds); err != nil {
 		return err
 	}

@@ -11,8 +11,6 @@ import (
 // 0..NumNodes, each with all of its in-neighbours and global src numbers. A model walks it
 // once a layer. In a full set it is the one training block.
 type Eval struct {
-	NumEdges int64 // of all blocks
-
 	set     *Set
 	kind    format.Coef
 	refs    []*shardRecord
@@ -25,10 +23,7 @@ func (s *Set) NewEval(kind format.Coef) (*Eval, error) {
 	if err := s.NeedCoef(kind, "to be evaluated"); err != nil {
 		return nil, err
 	}
-	e := &Eval{set: s, kind: kind, refs: s.eval}
-	if s.Full() {
-		e.refs = s.batches
-	}
+	e := &Eval{set: s, kind: kind, refs: s.evalRecords()}
 	if len(e.refs) == 0 {
 		return nil, s.manifestFault(format.ErrMismatch, "the set has no evaluation blocks; write it again with `precompute batches --eval layerwise`")
 	}
@@ -40,9 +35,6 @@ func (s *Set) NewEval(kind format.Coef) (*Eval, error) {
 		}
 		if r.Space != format.SpaceGlobal || r.NumNodes() != uint64(s.NumNodes()) || r.DstStart != end {
 			return nil, fmt.Errorf("%s: %w: rows %d to %d of %d nodes follow row %d of %d", r.Place(), format.ErrLayout, r.DstStart, r.DstEnd, r.NumNodes(), end, s.NumNodes())
-		}
-		if indices := r.Find(format.BlockIndices, format.AnyLayer, format.CoefNone); indices != nil {
-			e.NumEdges += int64(indices.NumElements())
 		}
 		end = r.DstEnd
 		e.records = append(e.records, r)
@@ -59,7 +51,7 @@ func (e *Eval) NumBlocks() int { return len(e.refs) }
 // Block fills blk and coef with block i; the first time in the process it verifies the
 // record. The views are valid until Set.Close.
 func (e *Eval) Block(i int, blk *backend.Block, coef *backend.Coef) error {
-	check := func(*format.Record) error { return nil } // evaluation reads labels.plf, not the block's copy
+	check := checkSupported // no more: evaluation reads labels.plf, not the block's copy
 	if e.set.Full() {
 		check = e.set.checkBatchFirst
 	}
@@ -73,22 +65,28 @@ func (e *Eval) Block(i int, blk *backend.Block, coef *backend.Coef) error {
 	return blockOf(e.records[i], format.AnyLayer, e.kind, coefs, blk, coef)
 }
 
-// NumEdges returns the edges of the whole graph, as the evaluation sequence has them; 0
-// for a set without one.
-func (s *Set) NumEdges() int64 {
-	refs := s.eval
+// evalRecords returns the records of the evaluation sequence; none in a set without one.
+func (s *Set) evalRecords() []*shardRecord {
 	if s.Full() {
-		refs = s.batches
+		return s.batches
 	}
-	edges := int64(0)
-	for _, ref := range refs {
+	return s.eval
+}
+
+// countEdges adds up the edges of the evaluation sequence. It reads heads only.
+func (s *Set) countEdges() (edges int64, err error) {
+	for _, ref := range s.evalRecords() {
 		r, err := ref.file.Record(ref.index)
 		if err != nil {
-			return 0 // the loader or the evaluation will say so
+			return 0, err
 		}
 		if indices := r.Find(format.BlockIndices, format.AnyLayer, format.CoefNone); indices != nil {
 			edges += int64(indices.NumElements())
 		}
 	}
-	return edges
+	return edges, nil
 }
+
+// NumEdges returns the edges of the whole graph, as the evaluation sequence has them; 0
+// for a set without one.
+func (s *Set) NumEdges() int64 { return s.numEdges }

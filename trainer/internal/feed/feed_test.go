@@ -230,8 +230,8 @@ func TestEval(t *testing.T) {
 			}
 			edges, row = edges+blk.Indptr[blk.NumDst], row+blk.NumDst
 		}
-		if row != 60 || edges != e.NumEdges {
-			t.Errorf("%s: %d rows, %d edges; want 60, %d", p.Mode, row, edges, e.NumEdges)
+		if row != 60 || edges != s.NumEdges() {
+			t.Errorf("%s: %d rows, %d edges; want 60, %d", p.Mode, row, edges, s.NumEdges())
 		}
 	}
 }
@@ -270,6 +270,88 @@ func TestMismatch(t *testing.T) {
 			}
 			if !errors.Is(err, format.ErrMismatch) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want a mismatch with %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestUnsupportedSections: what SPEC knows of a batch and this trainer doesn't compute with
+// would change the result, so it is refused and not skipped.
+func TestUnsupportedSections(t *testing.T) {
+	row := func(numNodes, _ int) []format.SectionSpec {
+		return []format.SectionSpec{format.Int32Section(format.NodesRow, format.AnyLayer, make([]int32, numNodes))}
+	}
+	table := func(numNodes, _ int) []format.SectionSpec {
+		return append(row(numNodes, 0), format.Uint8Section(format.NodesTable, format.AnyLayer, make([]byte, numNodes)))
+	}
+	weight := func(_, numSeeds int) []format.SectionSpec {
+		return []format.SectionSpec{format.Float32Section(format.SeedsWeight, format.AnyLayer, format.CoefNone, make([]float32, numSeeds))}
+	}
+	for _, c := range []struct {
+		name  string
+		p     format.BatchParams
+		extra func(numNodes, numSeeds int) []format.SectionSpec
+		want  string
+	}{
+		{"rows, fanout", fanout(1), row, "nodes.row"},
+		{"rows of tables, fanout", fanout(1), table, "nodes.row"},
+		{"rows, full", format.BatchParams{Mode: "full"}, row, "nodes.row"},
+		{"seed weights, fanout", fanout(1), weight, "seeds.weight"},
+		{"seed weights, full", format.BatchParams{Mode: "full"}, weight, "seeds.weight"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := feedtest.Random(13, 60, 3, 5)
+			g.Extra = c.extra
+			s := open(t, write(t, g, c.p), Options{})
+			l, err := s.NewLoader(LoaderOptions{Layers: 1, Features: true})
+			if err == nil {
+				stream := l.Stream(context.Background(), 0, 1)
+				defer stream.Close()
+				var b *Batch
+				if b, err = stream.Next(); err == nil {
+					b.Release()
+				}
+			}
+			if !errors.Is(err, format.ErrVersion) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "batches-00000.plf") {
+				t.Errorf("got %v, want a refusal of %s", err, c.want)
+			}
+		})
+	}
+}
+
+// TestManifestRefuses changes one field of a sound manifest.
+func TestManifestRefuses(t *testing.T) {
+	listsNo := func(name string) func(*format.BatchSet) {
+		return func(m *format.BatchSet) {
+			m.Files = slices.DeleteFunc(m.Files, func(f format.FileInfo) bool { return f.Name == name })
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*format.BatchSet)
+		class  error
+		want   string
+	}{
+		{"binary of three classes", func(m *format.BatchSet) { m.LabelTask = TaskBinary }, format.ErrLayout, "task binary with 3 classes"},
+		{"no ids", listsNo(format.SetIDsFile), format.ErrMissing, "ids.plf isn't listed"},
+		{"no labels", listsNo(format.SetLabelsFile), format.ErrMissing, "labels.plf isn't listed"},
+		{"no splits", listsNo(format.SetSplitsFile), format.ErrMissing, "splits.plf isn't listed"},
+		{"no features", listsNo(format.SetFeaturesFile), format.ErrMissing, "features.plf isn't listed"},
+		{"no coefficients", listsNo(format.SetCoefsFile), format.ErrMissing, "coefs.plf isn't listed"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "set")
+			m, _ := feedtest.Write(t, dir, feedtest.Random(14, 60, 3, 5), fanout(1))
+			c.change(m)
+			if _, err := format.WriteManifest(dir, m); err != nil {
+				t.Fatal(err)
+			}
+			s, err := Open(context.Background(), dir, Options{})
+			if err == nil {
+				s.Close()
+			}
+			if !errors.Is(err, c.class) || !strings.Contains(err.Error(), "set/manifest.json") || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %v with %q", err, c.class, c.want)
 			}
 		})
 	}

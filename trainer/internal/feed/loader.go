@@ -42,11 +42,10 @@ func (s *Set) NewLoader(o LoaderOptions) (*Loader, error) {
 	if o.Ring <= 0 {
 		o.Ring = DefaultRing
 	}
+	if err := s.NeedLabels(); err != nil {
+		return nil, err
+	}
 	switch {
-	case m.LabelTask == "":
-		return nil, s.manifestFault(format.ErrMismatch, "the set has no labels to train on; give `precompute snapshot --labels`")
-	case m.LabelTask == TaskRegression:
-		return nil, s.manifestFault(format.ErrMismatch, "regression is not among this trainer's tasks yet")
 	case !s.Full() && o.Layers > m.NumLayers:
 		return nil, s.manifestFault(format.ErrMismatch, "the model has %d layers, the batches %d (--fanout of `precompute batches`)", o.Layers, m.NumLayers)
 	case m.BatchesPerVariant == 0 || !s.Full() && m.NumSeeds == 0:

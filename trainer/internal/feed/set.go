@@ -41,7 +41,6 @@ const (
 	ModeFanout  = "fanout"
 	StorePacked = "packed"
 	LinkNone    = "none"
-	EvalNone    = "none"
 
 	TaskMulticlass = "multiclass"
 	TaskBinary     = "binary"
@@ -73,6 +72,7 @@ type Set struct {
 	labels   *format.Record
 	splits   *format.Record
 	features *format.Record
+	numEdges int64 // of the evaluation sequence
 }
 
 // shardRecord is one record of a shard.
@@ -141,6 +141,9 @@ func (s *Set) open(ctx context.Context, o Options) error {
 	if err := s.verify(ctx, small, o.Threads); err != nil {
 		return err
 	}
+	if s.numEdges, err = s.countEdges(); err != nil {
+		return err
+	}
 	return s.checkTables()
 }
 
@@ -173,6 +176,8 @@ func (s *Set) checkManifest() error {
 		return s.manifestFault(format.ErrLayout, "%d batches in %d variants of %d", m.NumBatches, m.Params.Variants, m.BatchesPerVariant)
 	case (m.NumLayers == 0) != s.Full():
 		return s.manifestFault(format.ErrLayout, "mode %s with num_layers %d", m.Params.Mode, m.NumLayers)
+	case m.LabelTask == TaskBinary && m.NumClasses != 2:
+		return s.manifestFault(format.ErrLayout, "labels of task binary with %d classes", m.NumClasses)
 	case s.Full() && m.NumBatches != 1:
 		return s.manifestFault(format.ErrLayout, "mode full with %d batches", m.NumBatches)
 	}
@@ -192,26 +197,15 @@ func totalBytes(files []format.FileInfo) (sum int64) {
 
 // openFile maps a file and checks that its header belongs to this set.
 func (s *Set) openFile(path string, kind format.FileKind, shard int) (*format.File, error) {
-	f, err := format.Open(path)
+	want := format.Member{Kind: kind, SetKey: s.Manifest.SetKey, SnapshotID: s.Manifest.SnapshotID, Shard: uint32(shard)}
+	if kind == format.FileIDs || kind == format.FileLabels || kind == format.FileFeatures {
+		want.SetKey, want.SnapshotID = s.Manifest.SnapshotKey, format.Digest{} // a snapshot's file can't hold the snapshot's id
+	}
+	f, err := format.OpenMember(path, want)
 	if err != nil {
 		return nil, err
 	}
 	s.files = append(s.files, f)
-	wantKey, wantID := s.Manifest.SetKey, s.Manifest.SnapshotID
-	if kind == format.FileIDs || kind == format.FileLabels || kind == format.FileFeatures {
-		wantKey, wantID = s.Manifest.SnapshotKey, format.Digest{} // a snapshot's file can't hold the snapshot's id
-	}
-	h := f.Header
-	switch {
-	case h.Kind != kind:
-		return nil, fmt.Errorf("%s: %w: file kind %d, want %d", f.Name(), format.ErrLayout, h.Kind, kind)
-	case format.Digest(h.SetKey) != wantKey:
-		return nil, fmt.Errorf("%s: %w: belongs to another set (its key is %.16s, the manifest's %.16s)", f.Name(), format.ErrLayout, format.Digest(h.SetKey).Hex(), wantKey.Hex())
-	case format.Digest(h.SnapshotID) != wantID:
-		return nil, fmt.Errorf("%s: %w: belongs to snapshot %.16s, the manifest's is %.16s", f.Name(), format.ErrLayout, format.Digest(h.SnapshotID).Hex(), wantID.Hex())
-	case h.Shard != uint32(shard):
-		return nil, fmt.Errorf("%s: %w: its header says shard %d", f.Name(), format.ErrLayout, h.Shard)
-	}
 	return f, nil
 }
 
@@ -261,10 +255,10 @@ func (s *Set) openShards(files []format.FileInfo) error {
 
 // table is a file of one record over all nodes.
 type table struct {
-	name     string
-	kind     format.FileKind
-	required bool
-	record   **format.Record
+	name   string
+	kind   format.FileKind
+	wanted bool // by what the manifest says of the set
+	record **format.Record
 }
 
 func (s *Set) tables() []table {
@@ -282,8 +276,8 @@ func (s *Set) tables() []table {
 func (s *Set) openTables(files []format.FileInfo) error {
 	for _, t := range s.tables() {
 		if !slices.ContainsFunc(files, func(f format.FileInfo) bool { return f.Name == t.name }) {
-			if t.required {
-				return s.manifestFault(format.ErrLayout, "doesn't list %s", t.name)
+			if t.wanted {
+				return s.manifestFault(format.ErrMissing, "%s isn't listed", t.name)
 			}
 			continue
 		}
@@ -301,14 +295,7 @@ func (s *Set) openTable(path string, kind format.FileKind) (*format.Record, erro
 	if err != nil {
 		return nil, err
 	}
-	r, err := f.Record(0)
-	if err != nil {
-		return nil, err
-	}
-	if n := uint64(s.Manifest.NumNodes); len(f.Records) != 1 || r.Space != format.SpaceGlobal || r.NumNodes() != n || r.DstStart != 0 || r.DstEnd != n {
-		return nil, fmt.Errorf("%s: %w: %d records, the first of %d nodes; want one of %d", f.Name(), format.ErrLayout, len(f.Records), r.NumNodes(), n)
-	}
-	return r, nil
+	return f.Table(s.NumNodes())
 }
 
 // openOutside opens the feature table of a set that was written without it: a file of the
@@ -506,6 +493,17 @@ func (s *Set) Features() []float32 {
 		return nil
 	}
 	return s.features.Float32s(format.TableRows, format.AnyLayer, format.CoefNone)
+}
+
+// NeedLabels returns an error of class ErrMismatch where there are no labels to train on.
+func (s *Set) NeedLabels() error {
+	switch s.Manifest.LabelTask {
+	case "":
+		return s.manifestFault(format.ErrMismatch, "the set has no labels to train on; give `precompute snapshot --labels`")
+	case TaskRegression:
+		return s.manifestFault(format.ErrMismatch, "regression is not among this trainer's tasks yet")
+	}
+	return nil
 }
 
 // NeedFeatures returns an error of class ErrMismatch where there is no feature table.

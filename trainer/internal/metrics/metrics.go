@@ -2,8 +2,8 @@
 // ok: it is false where there is nothing to judge (an empty split, one class only for
 // ROC-AUC), and the value is then 0 and must be printed as "not available", never as NaN.
 //
-// Counts are kept apart from the division (Ratio, Confusion, Columns), so that an epoch's
-// metric is per node over all its batches and not a mean of the batches' means.
+// Counts are kept apart from the division (Confusion, Columns), so that a metric over several
+// batches is per node and not a mean of the batches' means.
 package metrics
 
 import (
@@ -25,8 +25,9 @@ const (
 	MAE      Name = "mae" // mean absolute error; smaller is better
 )
 
-// Names lists the metrics in the order of the help text.
-var Names = []Name{Accuracy, MacroF1, MicroF1, ROCAUC, MAE}
+// Names lists the metrics that --metric takes, in the order of the help text. MAE joins
+// them when the trainer has a regression task.
+var Names = []Name{Accuracy, MacroF1, MicroF1, ROCAUC}
 
 // Default returns the metric of a task: multiclass, multilabel, binary or regression.
 func Default(task string) (Name, error) {
@@ -53,9 +54,6 @@ func (n Name) Better(a, b float64) bool {
 
 // Ratio is a share: of so many, so many.
 type Ratio struct{ Right, Total int64 }
-
-// Add adds the counts of a further batch.
-func (r *Ratio) Add(o Ratio) { r.Right += o.Right; r.Total += o.Total }
 
 // Value returns Right/Total.
 func (r Ratio) Value() (v float64, ok bool) {

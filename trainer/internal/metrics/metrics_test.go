@@ -115,13 +115,6 @@ func TestPerNode(t *testing.T) {
 	if v, ok := c.Accuracy().Value(); !ok || v != 0.8 {
 		t.Errorf("got %v, want 0.8", v)
 	}
-	var r Ratio
-	r.Add(Ratio{4, 4})
-	r.Add(Ratio{4, 4})
-	r.Add(Ratio{0, 2})
-	if v, _ := r.Value(); v != 0.8 {
-		t.Errorf("got %v, want 0.8", v)
-	}
 }
 
 // TestAUC compares with the count over all pairs.

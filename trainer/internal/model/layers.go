@@ -15,47 +15,59 @@ func transformFirst(blk *backend.Block, in, out int) bool {
 		float64(blk.NumDst)*product+gatherCost*edges*float64(in)
 }
 
-// gcnLayer is A x W. Aggregating first, dW = (Ax)ᵀ dy needs no transpose of the block, so
-// that is the way where none is stored; transforming first, dW = xᵀ (Aᵀ dy).
-type gcnLayer struct {
-	w, b *Param
+// LayerWork returns the work of layer l over some dst rows and their edges, in
+// multiply-adds.
+func (c *Config) LayerWork(l int, rows, edges float64) float64 {
+	in, out := c.Widths(l)
+	work := rows * float64(in) * float64(out)
+	switch c.Kind {
+	case SAGE:
+		work = 2*work + gatherCost*edges*float64(min(in, out))
+	case GCN:
+		work += gatherCost * (edges + rows) * float64(min(in, out))
+	}
+	return work
+}
+
+// aggregation is A x W. Aggregating first, dW = (Ax)ᵀ dy needs no transpose of the block,
+// so that is the way where none is stored; transforming first, dW = xᵀ (Aᵀ dy).
+type aggregation struct {
+	w *Param
 
 	first bool           // transform first
 	in    backend.Matrix // x or Ax, what W multiplied
 }
 
-func (g *gcnLayer) bias() *Param { return g.b }
-
-func (g *gcnLayer) forward(b backend.Backend, blk *backend.Block, c *backend.Coef, x backend.Matrix, train bool) backend.Matrix {
-	w := g.w.Value
-	g.first = transformFirst(blk, w.Rows, w.Cols) && (blk.HasTranspose() || !train)
+func (a *aggregation) forward(b backend.Backend, blk *backend.Block, c *backend.Coef, x backend.Matrix, train bool) backend.Matrix {
+	w := a.w.Value
+	a.first = transformFirst(blk, w.Rows, w.Cols) && (blk.HasTranspose() || !train)
 	y := b.Scratch(blk.NumDst, w.Cols)
-	if g.first {
-		g.in = x
+	if a.first {
+		a.in = x
 		xw := b.Scratch(x.Rows, w.Cols)
 		b.GEMM(backend.NN, false, xw, x, w)
 		b.SpMM(y, blk, c, xw)
 		return y
 	}
-	g.in = b.Scratch(blk.NumDst, x.Cols)
-	b.SpMM(g.in, blk, c, x)
-	b.GEMM(backend.NN, false, y, g.in, w)
+	a.in = b.Scratch(blk.NumDst, x.Cols)
+	b.SpMM(a.in, blk, c, x)
+	b.GEMM(backend.NN, false, y, a.in, w)
 	return y
 }
 
-func (g *gcnLayer) backward(b backend.Backend, blk *backend.Block, c *backend.Coef, dy backend.Matrix, wantInput bool) (dx backend.Matrix) {
-	w := g.w.Value
-	if g.first {
+func (a *aggregation) backward(b backend.Backend, blk *backend.Block, c *backend.Coef, dy backend.Matrix, wantInput bool) (dx backend.Matrix) {
+	w := a.w.Value
+	if a.first {
 		dxw := b.Scratch(blk.NumSrc, w.Cols)
 		b.SpMMBackward(dxw, blk, c, dy)
-		b.GEMM(backend.TN, false, g.w.Grad, g.in, dxw)
+		b.GEMM(backend.TN, false, a.w.Grad, a.in, dxw)
 		if wantInput {
 			dx = b.Scratch(blk.NumSrc, w.Rows)
 			b.GEMM(backend.NT, false, dx, dxw, w)
 		}
 		return dx
 	}
-	b.GEMM(backend.TN, false, g.w.Grad, g.in, dy)
+	b.GEMM(backend.TN, false, a.w.Grad, a.in, dy)
 	if wantInput {
 		dax := b.Scratch(blk.NumDst, w.Rows)
 		b.GEMM(backend.NT, false, dax, dy, w)
@@ -65,89 +77,59 @@ func (g *gcnLayer) backward(b backend.Backend, blk *backend.Block, c *backend.Co
 	return dx
 }
 
-func (g *gcnLayer) prepare(b backend.Backend, pre, x backend.Matrix) {
-	b.GEMM(backend.NN, false, pre, x, g.w.Value)
+func (a *aggregation) prepare(b backend.Backend, pre, x backend.Matrix) {
+	b.GEMM(backend.NN, false, pre, x, a.w.Value)
 }
 
-func (g *gcnLayer) rows(b backend.Backend, out backend.Matrix, blk *backend.Block, c *backend.Coef, x, pre backend.Matrix) {
+func (a *aggregation) rows(b backend.Backend, out backend.Matrix, blk *backend.Block, c *backend.Coef, x, pre backend.Matrix) {
 	if !pre.IsZero() {
 		b.SpMM(out, blk, c, pre)
 		return
 	}
 	ax := b.Scratch(blk.NumDst, x.Cols)
 	b.SpMM(ax, blk, c, x)
-	b.GEMM(backend.NN, false, out, ax, g.w.Value)
+	b.GEMM(backend.NN, false, out, ax, a.w.Value)
 }
+
+// gcnLayer is A x W.
+type gcnLayer struct {
+	aggregation
+	b *Param
+}
+
+func (g *gcnLayer) bias() *Param { return g.b }
 
 // sageLayer is x_dst W_self + (A x) W_neigh, A the mean over in-neighbours; a node with
 // none has the zero vector for its mean.
 type sageLayer struct {
-	self, neigh, b *Param
+	neigh   aggregation
+	self, b *Param
 
-	first bool           // transform first
-	x     backend.Matrix // the input
-	in    backend.Matrix // x or Ax, what W_neigh multiplied
+	x backend.Matrix // the input
 }
 
 func (s *sageLayer) bias() *Param { return s.b }
 
 func (s *sageLayer) forward(b backend.Backend, blk *backend.Block, c *backend.Coef, x backend.Matrix, train bool) backend.Matrix {
-	w := s.neigh.Value
-	s.x, s.first = x, transformFirst(blk, w.Rows, w.Cols) && (blk.HasTranspose() || !train)
-	y := b.Scratch(blk.NumDst, w.Cols)
-	if s.first {
-		s.in = x
-		xw := b.Scratch(x.Rows, w.Cols)
-		b.GEMM(backend.NN, false, xw, x, w)
-		b.SpMM(y, blk, c, xw)
-	} else {
-		s.in = b.Scratch(blk.NumDst, x.Cols)
-		b.SpMM(s.in, blk, c, x)
-		b.GEMM(backend.NN, false, y, s.in, w)
-	}
+	s.x = x
+	y := s.neigh.forward(b, blk, c, x, train)
 	b.GEMM(backend.NN, true, y, x.Slice(0, blk.NumDst), s.self.Value)
 	return y
 }
 
-func (s *sageLayer) backward(b backend.Backend, blk *backend.Block, c *backend.Coef, dy backend.Matrix, wantInput bool) (dx backend.Matrix) {
-	w := s.neigh.Value
+func (s *sageLayer) backward(b backend.Backend, blk *backend.Block, c *backend.Coef, dy backend.Matrix, wantInput bool) backend.Matrix {
 	b.GEMM(backend.TN, false, s.self.Grad, s.x.Slice(0, blk.NumDst), dy)
-	if wantInput {
-		dx = b.Scratch(blk.NumSrc, w.Rows)
-	}
-	if s.first {
-		dxw := b.Scratch(blk.NumSrc, w.Cols)
-		b.SpMMBackward(dxw, blk, c, dy)
-		b.GEMM(backend.TN, false, s.neigh.Grad, s.in, dxw)
-		if wantInput {
-			b.GEMM(backend.NT, false, dx, dxw, w)
-		}
-	} else {
-		b.GEMM(backend.TN, false, s.neigh.Grad, s.in, dy)
-		if wantInput {
-			dax := b.Scratch(blk.NumDst, w.Rows)
-			b.GEMM(backend.NT, false, dax, dy, w)
-			b.SpMMBackward(dx, blk, c, dax)
-		}
-	}
+	dx := s.neigh.backward(b, blk, c, dy, wantInput)
 	if wantInput {
 		b.GEMM(backend.NT, true, dx.Slice(0, blk.NumDst), dy, s.self.Value)
 	}
 	return dx
 }
 
-func (s *sageLayer) prepare(b backend.Backend, pre, x backend.Matrix) {
-	b.GEMM(backend.NN, false, pre, x, s.neigh.Value)
-}
+func (s *sageLayer) prepare(b backend.Backend, pre, x backend.Matrix) { s.neigh.prepare(b, pre, x) }
 
 func (s *sageLayer) rows(b backend.Backend, out backend.Matrix, blk *backend.Block, c *backend.Coef, x, pre backend.Matrix) {
-	if !pre.IsZero() {
-		b.SpMM(out, blk, c, pre)
-	} else {
-		ax := b.Scratch(blk.NumDst, x.Cols)
-		b.SpMM(ax, blk, c, x)
-		b.GEMM(backend.NN, false, out, ax, s.neigh.Value)
-	}
+	s.neigh.rows(b, out, blk, c, x, pre)
 	b.GEMM(backend.NN, true, out, x.Slice(blk.DstStart, blk.NumDst), s.self.Value)
 }
 

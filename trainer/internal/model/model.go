@@ -105,7 +105,7 @@ type Batch struct {
 	// block's dst are the seeds. A model with edges needs one block a layer; an MLP none.
 	Blocks []*backend.Block
 	Coefs  []*backend.Coef // of the kind that Needs names, one a block
-	// X holds the input rows: [Blocks[0].NumSrc, In], for an MLP [seeds, In]; see NumInputs.
+	// X holds the input rows: [Blocks[0].NumSrc, In], for an MLP [seeds, In].
 	X backend.Matrix
 }
 
@@ -154,9 +154,10 @@ func New(b backend.Backend, c Config) (*Model, error) {
 		}
 		switch c.Kind {
 		case GCN:
-			m.layers = append(m.layers, &gcnLayer{w: weight(""), b: m.param(l, "bias", 1, out)})
+			m.layers = append(m.layers, &gcnLayer{aggregation: aggregation{w: weight("")}, b: m.param(l, "bias", 1, out)})
 		case SAGE:
-			m.layers = append(m.layers, &sageLayer{self: weight("self."), neigh: weight("neigh."), b: m.param(l, "bias", 1, out)})
+			self := weight("self.")
+			m.layers = append(m.layers, &sageLayer{self: self, neigh: aggregation{w: weight("neigh.")}, b: m.param(l, "bias", 1, out)})
 		case MLP:
 			m.layers = append(m.layers, &denseLayer{w: weight(""), b: m.param(l, "bias", 1, out)})
 		}
@@ -182,9 +183,6 @@ func (m *Model) Config() Config { return m.config }
 // Params lists the parameters, layer by layer, in a fixed order.
 func (m *Model) Params() []*Param { return m.params }
 
-// NumLayers returns the number of layers.
-func (m *Model) NumLayers() int { return len(m.layers) }
-
 // Needs names the coefficient kind that the blocks must carry: "gcn", "mean", or "none"
 // for a model that reads no edges.
 func (m *Model) Needs() string { return m.config.Kind.Needs() }
@@ -203,21 +201,12 @@ func (k Kind) Needs() string {
 // UsesEdges reports whether a model of this kind reads blocks at all.
 func (k Kind) UsesEdges() bool { return k != MLP }
 
-// NumInputs returns how many leading rows of a batch's node list the model reads: all
-// src of the first block, or the seeds alone.
-func (m *Model) NumInputs(numSeeds int, blocks []*backend.Block) int {
-	if m.config.Kind.UsesEdges() && len(blocks) > 0 {
-		return blocks[0].NumSrc
-	}
-	return numSeeds
-}
-
 // ErrTranspose means that training needs a transposed block that the batch set lacks.
 var ErrTranspose = errors.New("model: the batch set lacks a transposed block")
 
 // CheckBatch returns an error where a batch doesn't suit the model: another number of
 // blocks, blocks that don't chain, or a transpose that training needs and that isn't stored
-// (ErrTranspose). A feed calls it once a batch file; Forward panics on the same.
+// (ErrTranspose). Call it where a batch is used first: Forward panics on the same.
 func (m *Model) CheckBatch(blocks []*backend.Block, train bool) error {
 	if !m.config.Kind.UsesEdges() {
 		return nil

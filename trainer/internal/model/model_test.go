@@ -291,7 +291,7 @@ func TestEvalLayer(t *testing.T) {
 				want := host(t, b, m.Forward(batch, false, 0))
 				b.ResetScratch()
 				x := batch.X
-				for l := range m.NumLayers() {
+				for l := range m.config.Layers {
 					in, outCols := m.config.Widths(l)
 					var pre backend.Matrix
 					if w := m.EvalWidth(l); w > 0 {

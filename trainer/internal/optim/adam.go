@@ -38,7 +38,8 @@ type Config struct {
 	Decay       DecayLayers `json:"weight_decay_layers"`
 }
 
-func (c *Config) setDefaults() error {
+// withDefaults returns c with what is zero or empty filled in.
+func (c Config) withDefaults() Config {
 	if c.Beta1 == 0 {
 		c.Beta1 = 0.9
 	}
@@ -51,6 +52,12 @@ func (c *Config) setDefaults() error {
 	if c.Decay == "" {
 		c.Decay = DecayAll
 	}
+	return c
+}
+
+// Check returns an error for a configuration that New refuses.
+func (c Config) Check() error {
+	c = c.withDefaults()
 	switch {
 	case c.Kind != Adam && c.Kind != AdamW:
 		return fmt.Errorf("optim: optimiser %q is not one of adam, adamw", c.Kind)
@@ -78,10 +85,10 @@ type Optimizer struct {
 
 // New makes an optimiser with zero moments.
 func New(b backend.Backend, params []*model.Param, c Config) (*Optimizer, error) {
-	if err := c.setDefaults(); err != nil {
+	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	o := &Optimizer{config: c, b: b, params: params}
+	o := &Optimizer{config: c.withDefaults(), b: b, params: params}
 	for _, p := range params {
 		o.m = append(o.m, b.Alloc(p.Value.Rows, p.Value.Cols))
 		o.v = append(o.v, b.Alloc(p.Value.Rows, p.Value.Cols))

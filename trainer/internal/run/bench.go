@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"time"
 
 	"github.com/prelift/prelift/format"
@@ -50,14 +49,9 @@ type BenchResult struct {
 // Bench measures the loader alone: each batch once for the first time in the process, and
 // again until the percentiles rest on benchLoads loads.
 func Bench(ctx context.Context, c BenchConfig) (r *BenchResult, err error) {
-	if c.Notice == nil {
-		c.Notice = func(string) {}
-	}
-	if c.Progress == nil {
-		c.Progress = func(string, int64, int64) {}
-	}
-	if c.Threads <= 0 {
-		c.Threads = runtime.GOMAXPROCS(0)
+	setDefaults(&c.Threads, &c.Notice, &c.Progress)
+	if _, err := format.ReadID(c.Batches); err != nil {
+		return nil, err // before all of it is read
 	}
 	c.Progress("read "+c.Batches, 0, 0)
 	if err := readFiles(ctx, c.Batches); err != nil {
@@ -131,6 +125,9 @@ func readFiles(ctx context.Context, dir string) error {
 	for _, e := range entries {
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		if e.IsDir() { // not of the set, see format.CheckFiles
+			continue
 		}
 		f, err := os.Open(filepath.Join(dir, e.Name()))
 		if err != nil {

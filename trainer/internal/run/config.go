@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 
 	"github.com/prelift/prelift/format"
-	"github.com/prelift/prelift/trainer/internal/backend/cpu"
 	"github.com/prelift/prelift/trainer/internal/checkpoint"
 	"github.com/prelift/prelift/trainer/internal/feed"
 	"github.com/prelift/prelift/trainer/internal/metrics"
@@ -18,8 +18,8 @@ import (
 	"github.com/prelift/prelift/trainer/internal/optim"
 )
 
-// Auto asks for the default that follows from the set, in EvalEvery and CheckpointEvery,
-// and InputDropout (as a float).
+// Auto asks for the default that follows from the set, in EvalEvery and CheckpointEvery.
+// InputDropout, where 0 has a meaning of its own, takes any number below 0 for that.
 const Auto = 0
 
 // Config says what to train and where.
@@ -88,10 +88,20 @@ func (c *Config) Check() error {
 	if err := m.Check(); err != nil {
 		return err
 	}
-	b := cpu.New(cpu.Options{Threads: 1})
-	defer b.Close()
-	_, err := optim.New(b, nil, c.optimizer())
-	return err
+	return c.optimizer().Check()
+}
+
+// setDefaults fills in what every operation of the package takes.
+func setDefaults(threads *int, notice *func(string), progress *func(step string, done, total int64)) {
+	if *threads <= 0 {
+		*threads = runtime.GOMAXPROCS(0)
+	}
+	if *notice == nil {
+		*notice = func(string) {}
+	}
+	if *progress == nil {
+		*progress = func(string, int64, int64) {}
+	}
 }
 
 func (c *Config) optimizer() optim.Config {
@@ -156,30 +166,10 @@ func digestOf(names []string) string {
 
 // fits refuses a metric that the task's labels don't have.
 func fits(metric metrics.Name, task string, classes int) error {
-	ok := metric != metrics.MAE
-	if metric == metrics.ROCAUC && task == feed.TaskMulticlass {
-		ok = classes == 2
-	}
-	if !ok {
+	if metric == metrics.ROCAUC && task == feed.TaskMulticlass && classes != 2 {
 		return fmt.Errorf("%w: metric %s doesn't fit labels of task %s with %d classes", format.ErrMismatch, metric, task, classes)
 	}
 	return nil
-}
-
-// gatherCost is the price of one gathered element in multiply-adds, as in package model.
-const gatherCost = 16
-
-// layerWork returns the work of a layer over some dst rows and edges, in multiply-adds.
-func layerWork(c model.Config, l int, rows, edges float64) float64 {
-	in, out := c.Widths(l)
-	work := rows * float64(in) * float64(out)
-	switch c.Kind {
-	case model.SAGE:
-		work = 2*work + gatherCost*edges*float64(min(in, out))
-	case model.GCN:
-		work += gatherCost * (edges + rows) * float64(min(in, out))
-	}
-	return work
 }
 
 // evalWork and epochWork are the work of an exact evaluation, and of an epoch's steps,
@@ -189,7 +179,7 @@ func evalWork(set *feed.Set, c model.Config) float64 {
 	edges := float64(set.NumEdges())
 	work := 0.0
 	for l := range c.Layers {
-		work += layerWork(c, l, float64(set.NumNodes()), edges)
+		work += c.LayerWork(l, float64(set.NumNodes()), edges)
 	}
 	return work
 }
@@ -203,9 +193,9 @@ func epochWork(set *feed.Set, c model.Config) float64 {
 	if !c.Kind.UsesEdges() {
 		rows = float64(m.NumSeeds)
 	}
-	work := layerWork(c, 0, rows, edges)
+	work := c.LayerWork(0, rows, edges)
 	for l := 1; l < c.Layers; l++ {
-		work += layerWork(c, l, float64(m.NumSeeds), 0)
+		work += c.LayerWork(l, float64(m.NumSeeds), 0)
 	}
 	return 3 * max(work, 1)
 }

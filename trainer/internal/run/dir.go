@@ -16,6 +16,7 @@ import (
 
 	"github.com/prelift/prelift/format"
 	"github.com/prelift/prelift/trainer/internal/checkpoint"
+	"github.com/prelift/prelift/trainer/internal/durable"
 )
 
 // Files of a run directory; the package comment says what is in each.
@@ -55,6 +56,10 @@ func openDir(path string) (*dir, error) {
 		}
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
+	if err := durable.Clean(path, ParamsFile, BestFile, LastFile, ResultFile); err != nil {
+		lock.Close()
+		return nil, err
+	}
 	return &dir{path: path, lock: lock, store: checkpoint.Store{Dir: filepath.Join(path, CheckpointDir)}}, nil
 }
 
@@ -71,25 +76,16 @@ func (d *dir) load() (*checkpoint.Loaded, error) {
 	return loaded, classify(err)
 }
 
-// writeFile replaces a file of the run in one step.
-func (d *dir) writeFile(name string, write func(io.Writer) error) error {
-	path := d.file(name)
-	f, err := os.Create(path + ".partial")
-	if err != nil {
+// write replaces a file of the run.
+func (d *dir) write(name string, b []byte) error {
+	return durable.WriteFile(d.file(name), func(w io.Writer) error {
+		_, err := w.Write(b)
 		return err
-	}
-	w := bufio.NewWriter(f)
-	err = write(w)
-	err = errors.Join(err, w.Flush(), f.Sync(), f.Close())
-	if err != nil {
-		os.Remove(path + ".partial")
-		return err
-	}
-	return os.Rename(path+".partial", path)
+	})
 }
 
 func (d *dir) writeTensors(name string, tensors []checkpoint.Tensor, metadata map[string]string) error {
-	return d.writeFile(name, func(w io.Writer) error { return checkpoint.Write(w, tensors, metadata) })
+	return durable.WriteFile(d.file(name), func(w io.Writer) error { return checkpoint.Write(w, tensors, metadata) })
 }
 
 func (d *dir) writeJSON(name string, v any) error {
@@ -97,10 +93,7 @@ func (d *dir) writeJSON(name string, v any) error {
 	if err != nil {
 		return err
 	}
-	return d.writeFile(name, func(w io.Writer) error {
-		_, err := w.Write(append(b, '\n'))
-		return err
-	})
+	return d.write(name, append(b, '\n'))
 }
 
 // paramsOf is params.yaml: the flags that would make the run again, and its parents.
@@ -143,10 +136,7 @@ func (d *dir) writeParams(s settings, epochs int) error {
 	if old, err := os.ReadFile(d.file(ParamsFile)); err == nil && bytes.Equal(old, b) {
 		return nil
 	}
-	return d.writeFile(ParamsFile, func(w io.Writer) error {
-		_, err := w.Write(b)
-		return err
-	})
+	return d.write(ParamsFile, b)
 }
 
 // EpochRecord is one line of metrics.jsonl.

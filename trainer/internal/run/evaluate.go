@@ -139,7 +139,6 @@ func (e *evaluator) blocks(ctx context.Context, use func(*backend.Block, *backen
 // judge is what logits are held against: the labels of the nodes, and a mask for each part
 // of a split column.
 type judge struct {
-	metric metrics.Name
 	class  []int32
 	bits   []uint8
 	masks  [4][]uint8 // by format.Part; nil where no node is of that part
@@ -147,12 +146,12 @@ type judge struct {
 }
 
 // newJudge copies the labels and the split column out of the set.
-func newJudge(set *feed.Set, metric metrics.Name, column int) (*judge, error) {
+func newJudge(set *feed.Set, column int) (*judge, error) {
 	parts, err := set.Parts(column)
 	if err != nil {
 		return nil, err
 	}
-	j := &judge{metric: metric}
+	j := &judge{}
 	err = format.Guard(format.SetLabelsFile, func() error {
 		j.class = append(j.class, set.Classes()...)
 		j.bits = append(j.bits, set.Bits()...)
@@ -204,8 +203,43 @@ func (j *judge) value(metric metrics.Name, logits []float32, cols int, part form
 	return &v, nil
 }
 
+// commonest returns the class that most labelled nodes of a part have, the first of equals;
+// -1 where the part has none, or labels that aren't classes.
+func (j *judge) commonest(part format.Part) int32 {
+	count := map[int32]int{}
+	best := int32(-1)
+	if j.class == nil || j.masks[part] == nil {
+		return best
+	}
+	for v, class := range j.class {
+		if j.masks[part][v] == 0 {
+			continue
+		}
+		count[class]++
+		if n := count[class] - count[best]; best < 0 || n > 0 || n == 0 && class < best {
+			best = class
+		}
+	}
+	return best
+}
+
+// share returns how much of a part's labelled nodes are of a class: the accuracy of always
+// saying so. The part must have one.
+func (j *judge) share(class int32, part format.Part) float64 {
+	n := 0
+	for v, c := range j.class {
+		if c == class && j.masks[part][v] != 0 {
+			n++
+		}
+	}
+	return float64(n) / float64(j.counts[part])
+}
+
 // outputs returns the number of logits for the set's labels; see the package comment.
 func outputs(set *feed.Set) (int, error) {
+	if err := set.NeedLabels(); err != nil {
+		return 0, err
+	}
 	switch m := set.Manifest; m.LabelTask {
 	case feed.TaskMulticlass:
 		return max(int(m.NumClasses), 2), nil // a set of one class has a second that never occurs

@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
-	"runtime"
 	"time"
 
 	"github.com/prelift/prelift/format"
 	"github.com/prelift/prelift/trainer/internal/backend/cpu"
 	"github.com/prelift/prelift/trainer/internal/checkpoint"
+	"github.com/prelift/prelift/trainer/internal/durable"
 	"github.com/prelift/prelift/trainer/internal/feed"
 	"github.com/prelift/prelift/trainer/internal/metrics"
 	"github.com/prelift/prelift/trainer/internal/model"
@@ -68,15 +69,7 @@ type trained struct {
 
 // openTrained loads the best parameters of a run and opens a batch set for them.
 func openTrained(ctx context.Context, c UseConfig) (t *trained, err error) {
-	if c.Notice == nil {
-		c.Notice = func(string) {}
-	}
-	if c.Progress == nil {
-		c.Progress = func(string, int64, int64) {}
-	}
-	if c.Threads <= 0 {
-		c.Threads = runtime.GOMAXPROCS(0)
-	}
+	setDefaults(&c.Threads, &c.Notice, &c.Progress)
 	t = &trained{c: c}
 	defer func() {
 		if err != nil {
@@ -177,7 +170,7 @@ func Evaluate(ctx context.Context, c UseConfig) (e *Evaluation, err error) {
 	if column, err = t.set.SplitColumn(column); err != nil {
 		return nil, err
 	}
-	j, err := newJudge(t.set, t.settings.Metric, column)
+	j, err := newJudge(t.set, column)
 	if err != nil {
 		return nil, err
 	}
@@ -245,7 +238,7 @@ func Predict(ctx context.Context, c UseConfig, out string) (p *Prediction, err e
 		write = table.writeCSV
 	}
 	t.c.Progress("write "+out, 0, 0)
-	if err := writeAtomic(out, func(f fileWriter) error { return format.Guard(t.set.Dir, func() error { return write(ctx, f) }) }); err != nil {
+	if err := durable.WriteFile(out, func(w io.Writer) error { return format.Guard(t.set.Dir, func() error { return write(ctx, w) }) }); err != nil {
 		return nil, t.set.Explain(err)
 	}
 	m := t.set.Manifest

@@ -307,6 +307,114 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestNoTranspose: a set without the transposes that training needs is refused at its first
+// batch, with what to write instead, and not a panic.
+func TestNoTranspose(t *testing.T) {
+	p := sampled
+	p.Transpose = "none"
+	c := config(t, feedtest.Random(13, 60, 3, 9), p)
+	for _, kind := range []model.Kind{model.GCN, model.SAGE} {
+		c.Model, c.Out = kind, filepath.Join(t.TempDir(), "run")
+		_, err := Train(context.Background(), c)
+		if !errors.Is(err, format.ErrMismatch) || !errors.Is(err, model.ErrTranspose) || !strings.Contains(err.Error(), "--transpose all") || !strings.Contains(err.Error(), "batches-0000") {
+			t.Errorf("%s: got %v", kind, err)
+		}
+	}
+	c.Model, c.Out = model.MLP, filepath.Join(t.TempDir(), "run")
+	train(t, c) // reads no block
+}
+
+// TestCommonestClass: a model that has learnt nothing is said to be no better than the
+// commonest class, one that has learnt isn't.
+func TestCommonestClass(t *testing.T) {
+	notices := func(g *feedtest.Graph, change func(*Config)) (*Result, string) {
+		c := config(t, g, full)
+		var list []string
+		c.Notice = func(s string) { list = append(list, s) }
+		change(&c)
+		return train(t, c), strings.Join(list, "\n")
+	}
+	blind := func() *feedtest.Graph { // class 1 is the commonest everywhere, and no feature tells
+		g := feedtest.Random(14, 60, 3, 9)
+		clear(g.Features)
+		for v := range g.Class {
+			if g.Class[v] >= 0 && v%3 != 0 {
+				g.Class[v] = 1
+			}
+		}
+		return g
+	}
+	for _, task := range []string{"multiclass", "binary"} {
+		g := blind()
+		if task == "binary" {
+			g.Task, g.NumClasses = task, 2
+			for v := range g.Class {
+				g.Class[v] = min(g.Class[v], 1)
+			}
+		}
+		r, text := notices(g, func(c *Config) { c.Metric, c.Epochs = metrics.Accuracy, 30 })
+		for _, want := range []string{
+			"no better than the commonest class of the train part",
+			fmt.Sprintf("validation accuracy is %.4f", *r.ValMetric), fmt.Sprintf("test accuracy is %.4f", *r.TestMetric), `always predicting "class 1"`,
+		} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: notices %q, want %q", task, text, want)
+			}
+		}
+	}
+	for _, x := range []struct {
+		name   string
+		g      *feedtest.Graph
+		change func(*Config)
+	}{
+		{"learnt", feedtest.Random(1, 60, 3, 9), func(c *Config) { c.Epochs, c.Dropout = 30, 0.2 }},
+		{"another metric", blind(), func(c *Config) { c.Metric = metrics.MacroF1 }},
+		{"several labels", func() *feedtest.Graph { g := blind(); g.ToBits(); return g }(), func(c *Config) { c.Metric = metrics.Accuracy }},
+		{"one class", func() *feedtest.Graph {
+			g := blind()
+			g.NumClasses = 1
+			for v := range g.Class {
+				g.Class[v] = min(g.Class[v], 0)
+			}
+			return g
+		}(), func(*Config) {}},
+	} {
+		if _, text := notices(x.g, x.change); strings.Contains(text, "commonest") {
+			t.Errorf("%s: notices %q", x.name, text)
+		}
+	}
+}
+
+func TestCommonest(t *testing.T) {
+	none := make([]uint8, 6)
+	train := []uint8{1, 1, 1, 1, 1, 0}
+	for _, x := range []struct {
+		name  string
+		class []int32
+		mask  []uint8
+		want  int32
+	}{
+		{"clear", []int32{0, 2, 2, 1, 2, 0}, train, 2},
+		{"equal, smaller first", []int32{1, 1, 2, 2, 0, 0}, train, 1},
+		{"equal, smaller last", []int32{2, 2, 1, 1, 0, 0}, train, 1},
+		{"outside the part", []int32{0, 0, 1, 1, 1, 1}, []uint8{1, 1, 1, 0, 0, 0}, 0},
+		{"no node", []int32{0, 0, 1, 1, 1, 1}, none, -1},
+		{"no part", []int32{0, 0, 1, 1, 1, 1}, nil, -1},
+		{"no classes", nil, train, -1},
+	} {
+		j := &judge{class: x.class}
+		j.masks[format.PartTrain] = x.mask
+		if got := j.commonest(format.PartTrain); got != x.want {
+			t.Errorf("%s: class %d, want %d", x.name, got, x.want)
+		}
+	}
+	j := &judge{class: []int32{0, 1, 1, 2, 1, 1}}
+	j.masks[format.PartTest], j.counts[format.PartTest] = []uint8{1, 1, 1, 1, 0, 0}, 4
+	if got := j.share(1, format.PartTest); got != 0.5 {
+		t.Errorf("share %v, want 0.5", got)
+	}
+}
+
 func TestDiverged(t *testing.T) {
 	c := config(t, feedtest.Random(6, 60, 3, 9), full)
 	c.LR, c.Optimizer, c.WeightDecay, c.Epochs = 1e5, optim.AdamW, 1e5, 200 // each step multiplies the weights by -1e10
@@ -445,7 +553,7 @@ func forward(t *testing.T, g *feedtest.Graph, m *model.Model, b backend.Backend)
 	}
 	defer s.Close()
 	kind, _ := format.ParseCoef(m.Needs())
-	l, err := s.NewLoader(feed.LoaderOptions{Coef: kind, Layers: m.NumLayers(), Features: true})
+	l, err := s.NewLoader(feed.LoaderOptions{Coef: kind, Layers: m.Config().Layers, Features: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -583,7 +691,7 @@ func TestPerNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	j, err := newJudge(s, metrics.Accuracy, 0)
+	j, err := newJudge(s, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,15 +1,12 @@
 package run
 
 import (
-	"bufio"
 	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -93,7 +90,7 @@ func (t *predictions) columns() (labels, probabilities []string) {
 const parquetRows = 1 << 16
 
 // writeParquet writes the table. Ids are strings where all are valid UTF-8, else binary.
-func (t *predictions) writeParquet(ctx context.Context, w fileWriter) error {
+func (t *predictions) writeParquet(ctx context.Context, w io.Writer) error {
 	var idType arrow.DataType = arrow.BinaryTypes.String
 	for i := range t.ids.Len() {
 		if !utf8.Valid(t.ids.At(i)) {
@@ -115,7 +112,7 @@ func (t *predictions) writeParquet(ctx context.Context, w fileWriter) error {
 	}
 	schema := arrow.NewSchema(fields, nil)
 	props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd), parquet.WithMaxRowGroupLength(parquetRows))
-	// The writer closes what it is given; the caller syncs and closes w.
+	// The writer closes what it is given if it can; w is the caller's to close.
 	pw, err := pqarrow.NewFileWriter(schema, struct{ io.Writer }{w}, props, pqarrow.DefaultWriterProps())
 	if err != nil {
 		return err
@@ -164,7 +161,7 @@ func (t *predictions) fill(b *array.RecordBuilder, lo, hi, numLabels int) {
 
 // writeCSV writes the table with a header; probabilities in the shortest form that reads
 // back as the same float32.
-func (t *predictions) writeCSV(ctx context.Context, w fileWriter) error {
+func (t *predictions) writeCSV(ctx context.Context, w io.Writer) error {
 	out := csv.NewWriter(w)
 	labels, probabilities := t.columns()
 	if err := out.Write(slices.Concat([]string{"id"}, labels, probabilities)); err != nil {
@@ -194,29 +191,4 @@ func (t *predictions) writeCSV(ctx context.Context, w fileWriter) error {
 	}
 	out.Flush()
 	return out.Error()
-}
-
-// fileWriter is what a table is written to.
-type fileWriter = io.Writer
-
-// writeAtomic writes path beside itself, syncs and renames it.
-func writeAtomic(path string, write func(fileWriter) error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.partial")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			f.Close() // a second Close is harmless
-			os.Remove(f.Name())
-		}
-	}()
-	w := bufio.NewWriterSize(f, 1<<20)
-	if err := write(w); err != nil {
-		return err
-	}
-	if err := errors.Join(w.Flush(), f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }

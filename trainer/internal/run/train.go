@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,15 +72,7 @@ func Train(ctx context.Context, c Config) (*Result, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	if c.Notice == nil {
-		c.Notice = func(string) {}
-	}
-	if c.Progress == nil {
-		c.Progress = func(string, int64, int64) {}
-	}
-	if c.Threads <= 0 {
-		c.Threads = runtime.GOMAXPROCS(0)
-	}
+	setDefaults(&c.Threads, &c.Notice, &c.Progress)
 	t := &trainer{c: c, started: time.Now()}
 	result, err := t.run(ctx)
 	if t.set != nil {
@@ -214,7 +205,7 @@ func (t *trainer) open(ctx context.Context) error {
 // openEvaluation prepares evaluation, or says why there is none.
 func (t *trainer) openEvaluation() error {
 	var err error
-	if t.judge, err = newJudge(t.set, t.settings.Metric, t.settings.Split); err != nil {
+	if t.judge, err = newJudge(t.set, t.settings.Split); err != nil {
 		return err
 	}
 	t.memory = activations{dir: t.c.Scratch, limit: t.c.Mem}
@@ -302,9 +293,8 @@ func (t *trainer) resume(loaded *checkpoint.Loaded) (*Result, error) {
 		return nil, fmt.Errorf("%s: %w", loaded.Path, classify(err))
 	}
 	t.opt.SetSteps(st.Step)
-	t.state, t.saved, t.resumed = st, st.Epoch, &st.Epoch
-	epoch := st.Epoch
-	t.resumed = &epoch
+	epoch := st.Epoch // t.state's will go on
+	t.state, t.saved, t.resumed = st, epoch, &epoch
 	if err := t.capture(); err != nil {
 		return nil, err
 	}
@@ -416,14 +406,9 @@ func tensorValues(f *checkpoint.File, name string, shape []int) ([]float32, erro
 
 // save writes the captured state as the run's latest checkpoint.
 func (t *trainer) save() error {
-	var tensors []checkpoint.Tensor
-	for _, h := range t.tensors {
-		tensors = append(tensors, checkpoint.Float32s(h.named.Name, h.named.Shape, h.values))
-	}
+	tensors := exported(t.tensors, "")
 	if t.state.BestEpoch > 0 {
-		for _, h := range t.best {
-			tensors = append(tensors, checkpoint.Float32s(bestPrefix+h.named.Name, h.named.Shape, h.values))
-		}
+		tensors = append(tensors, exported(t.best, bestPrefix)...)
 	}
 	if t.log != nil {
 		if err := t.log.sync(); err != nil {
@@ -543,6 +528,11 @@ func (t *trainer) enough() bool {
 
 // step computes one batch and moves the parameters, unless the loss isn't finite.
 func (t *trainer) step(batch *feed.Batch) (sum float64, count int64, err error) {
+	if batch.FirstUse {
+		if err := t.m.CheckBatch(batch.Blocks, true); err != nil {
+			return 0, 0, fmt.Errorf("%s: %w", batch.Place(), classError{err, format.ErrMismatch})
+		}
+	}
 	err = format.Guard(batch.Place(), func() error {
 		b := t.b
 		b.ResetScratch()
@@ -611,10 +601,10 @@ func (t *trainer) finish(ctx context.Context) (*Result, error) {
 	if err := t.judgeBest(ctx, r); err != nil {
 		return nil, err
 	}
-	if err := t.dir.writeTensors(BestFile, exported(best), t.metadata(r.BestEpoch)); err != nil {
+	if err := t.dir.writeTensors(BestFile, exported(best, ""), t.metadata(r.BestEpoch)); err != nil {
 		return nil, err
 	}
-	if err := t.dir.writeTensors(LastFile, exported(t.tensors[:len(t.m.Params())]), t.metadata(st.Epoch)); err != nil {
+	if err := t.dir.writeTensors(LastFile, exported(t.tensors[:len(t.m.Params())], ""), t.metadata(st.Epoch)); err != nil {
 		return nil, err
 	}
 	if err := t.dir.writeParams(t.settings, t.c.Epochs); err != nil {
@@ -642,13 +632,42 @@ func (t *trainer) judgeBest(ctx context.Context, r *Result) error {
 		r.ValMetric, err = t.judge.value(t.settings.Metric, logits, cols, format.PartValid)
 	}
 	t.evalTime += time.Since(start)
+	if err == nil {
+		t.compareWithCommonest(r)
+	}
 	return err
 }
 
-func exported(list []hostTensor) []checkpoint.Tensor {
+// compareWithCommonest says so where the model is no better than always predicting the
+// commonest class of the train part: it has learnt nothing that shows, whatever its accuracy.
+func (t *trainer) compareWithCommonest(r *Result) {
+	class := t.judge.commonest(format.PartTrain)
+	if t.settings.Metric != metrics.Accuracy || class < 0 {
+		return
+	}
+	var poor []string
+	for _, p := range []struct {
+		name  string
+		part  format.Part
+		value *float64
+	}{{"validation", format.PartValid, r.ValMetric}, {"test", format.PartTest, r.TestMetric}} {
+		if p.value == nil || *p.value == 1 { // 1 is as good as it gets where there is one class
+			continue
+		}
+		if share := t.judge.share(class, p.part); *p.value <= share {
+			poor = append(poor, fmt.Sprintf("%s accuracy is %.4f, that of always predicting %q %.4f", p.name, *p.value, t.set.ClassNames()[class], share))
+		}
+	}
+	if len(poor) > 0 {
+		t.c.Notice(fmt.Sprintf("the model is no better than the commonest class of the train part: %s; other features, settings or more epochs may help", strings.Join(poor, "; ")))
+	}
+}
+
+// exported makes the tensors of a file, each name behind a prefix.
+func exported(list []hostTensor, prefix string) []checkpoint.Tensor {
 	var tensors []checkpoint.Tensor
 	for _, h := range list {
-		tensors = append(tensors, checkpoint.Float32s(h.named.Name, h.named.Shape, h.values))
+		tensors = append(tensors, checkpoint.Float32s(prefix+h.named.Name, h.named.Shape, h.values))
 	}
 	return tensors
 }

@@ -35,13 +35,14 @@ type Backend struct {
 	lossCount int64
 
 	// Each operation keeps its task here, so that none is allocated per call.
-	spmm  spmmTask
-	gemm  gemmTask
-	flip  transposeTask
-	elem  elemTask
-	rows  rowTask
-	loss  lossTask
-	floor []float64 // partial sums of ColSums and the losses
+	spmm spmmTask
+	gemm gemmTask
+	flip transposeTask
+	elem elemTask
+	rows rowTask
+	loss lossTask
+
+	partialSums []float64 // of ColSums and the losses
 }
 
 var _ backend.Backend = (*Backend)(nil)
@@ -158,12 +159,12 @@ func (b *Backend) TakeLoss() (sum float64, count int64, err error) {
 
 // partials returns n zeroed float64 that live until the next call.
 func (b *Backend) partials(n int) []float64 {
-	if cap(b.floor) < n {
-		b.floor = make([]float64, n+n/8)
+	if cap(b.partialSums) < n {
+		b.partialSums = make([]float64, n+n/8)
 	}
-	b.floor = b.floor[:n]
-	clear(b.floor)
-	return b.floor
+	b.partialSums = b.partialSums[:n]
+	clear(b.partialSums)
+	return b.partialSums
 }
 
 // sameShape panics where the matrices of an operation differ in shape.

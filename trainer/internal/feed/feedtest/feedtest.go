@@ -24,6 +24,10 @@ type Graph struct {
 	Bits       []uint8   // [N, NumClasses]
 	Parts      [][]uint8 // split columns, each [N]
 	Task       string    // multiclass, binary or multilabel
+
+	// Extra gives further sections of a batch of so many nodes and seeds, to see what is
+	// refused; nil: none.
+	Extra func(numNodes, numSeeds int) []format.SectionSpec
 }
 
 // N returns the number of nodes.
@@ -111,6 +115,7 @@ func mix(z uint64) uint64 {
 
 // Write writes the batch set of g into dir, which must not exist, and returns its manifest
 // and id. p needs Mode, and for mode fanout Fanout and BatchSize; the rest has defaults.
+// Transpose "none" leaves out even those that training needs.
 func Write(t testing.TB, dir string, g *Graph, p format.BatchParams) (*format.BatchSet, format.Digest) {
 	t.Helper()
 	w := newWriter(g, p)
@@ -436,7 +441,7 @@ func (w *writer) fullBatch() record {
 		s = append(s, w.mask(all))
 	}
 	w.m.NumSeeds = format.Int(n)
-	return record{h, s}
+	return record{h, append(s, w.extra(n, n)...)}
 }
 
 // draw takes the k neighbours of v with the smallest hash; k < 0 takes all.
@@ -511,7 +516,7 @@ func (w *writer) fanoutBatch(number, variant int, seeds []int32) record {
 				}
 			}
 		}
-		transpose := l > 0 || w.p.Transpose == "all" || w.g.NumFeature == 0
+		transpose := w.p.Transpose != "none" && (l > 0 || w.p.Transpose == "all" || w.g.NumFeature == 0)
 		s = append(s, csr(uint16(l), rows, numSrc, transpose)...)
 		s = append(s, format.Float32Section(format.CoefImportance, uint16(l), format.CoefNone, importance))
 	}
@@ -520,7 +525,14 @@ func (w *writer) fanoutBatch(number, variant int, seeds []int32) record {
 	if w.p.Store == "packed" {
 		s = append(s, w.rows(nodes))
 	}
-	return record{h, s}
+	return record{h, append(s, w.extra(len(nodes), len(seeds))...)}
+}
+
+func (w *writer) extra(numNodes, numSeeds int) []format.SectionSpec {
+	if w.g.Extra == nil {
+		return nil
+	}
+	return w.g.Extra(numNodes, numSeeds)
 }
 
 // evalRows is the height of an evaluation block.
