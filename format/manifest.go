@@ -186,6 +186,21 @@ func jsonFault(place string, err error) error {
 	return faultf(ErrLayout, place, "field %q can't be a %s", wrong.Field, wrong.Value)
 }
 
+// listedFiles returns the files that the manifest of the artefact in dir lists.
+func listedFiles(dir string) ([]FileInfo, error) {
+	_, b, err := readManifestBytes(dir)
+	if err != nil {
+		return nil, err
+	}
+	var m struct {
+		Files []FileInfo `json:"files"`
+	}
+	if err := json.Unmarshal(b, &m); err != nil {
+		return nil, faultf(ErrLayout, filepath.Join(filepath.Base(dir), ManifestName), "%v", err)
+	}
+	return m.Files, nil
+}
+
 // ManifestKind returns the "kind" of the artefact in dir.
 func ManifestKind(dir string) (string, error) {
 	_, b, err := readManifestBytes(dir)

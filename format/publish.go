@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -61,7 +62,11 @@ func Begin(out, kind string, key Digest) (*Job, error) {
 	if err := j.takeLock(); err != nil {
 		return nil, err
 	}
-	if err := j.openJournal(key); err != nil {
+	err = j.checkOwned()
+	if err == nil {
+		err = j.openJournal(key)
+	}
+	if err != nil {
 		j.unlock()
 		return nil, err
 	}
@@ -77,6 +82,11 @@ func resolveOut(out, kind string) (string, error) {
 	}
 	if real, err := filepath.EvalSymlinks(out); err == nil {
 		out = real
+	} else if _, err := os.Lstat(out); err == nil {
+		return "", fmt.Errorf("output %s is a symbolic link to nowhere; name another directory or remove it", out)
+	}
+	if strings.HasSuffix(out, partialSuffix) || strings.HasSuffix(out, stateSuffix) {
+		return "", fmt.Errorf("output %s: names that end in %s or %s are for what stands beside an artefact; name another", out, partialSuffix, stateSuffix)
 	}
 	for dir := filepath.Dir(out); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if isArtefact(dir) {
@@ -94,6 +104,11 @@ func resolveOut(out, kind string) (string, error) {
 	case !isArtefact(out):
 		return "", fmt.Errorf("output %s exists, is not empty and is no Prelift artefact; name another directory or remove it", out)
 	}
+	if files, err := listedFiles(out); err == nil {
+		if extra, err := CheckFiles(out, files); err == nil && len(extra) > 0 {
+			return "", fmt.Errorf("output %s also holds %s, which would be lost; move it away or name another directory", out, extra[0])
+		}
+	}
 	// A damaged artefact may be replaced by a good one, a good one of another kind may not.
 	if found, err := ManifestKind(out); err == nil && found != kind {
 		return "", fmt.Errorf("output %s holds a %s, this writes a %s; name another directory or remove it", out, found, kind)
@@ -109,6 +124,22 @@ func isArtefact(dir string) bool {
 		}
 	}
 	return true
+}
+
+// ownerName marks OUT.partial as ours while it is filled.
+const ownerName = ".prelift"
+
+// checkOwned refuses an OUT.partial that no job of ours made: it is not empty, has no
+// mark, and isn't the finished artefact of a job that died before its rename.
+func (j *Job) checkOwned() error {
+	entries, err := os.ReadDir(j.Dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && (len(entries) == 0 || isArtefact(j.Dir)) {
+		return nil
+	}
+	if _, markErr := os.Stat(filepath.Join(j.Dir, ownerName)); markErr == nil {
+		return nil
+	}
+	return fmt.Errorf("%s exists and is not an unfinished artefact; move it away or name another --out", j.Dir)
 }
 
 func (j *Job) takeLock() error {
@@ -163,6 +194,9 @@ func (j *Job) openJournal(key Digest) error {
 		}
 	}
 	if err := os.MkdirAll(j.Dir, 0o755); err != nil {
+		return err
+	}
+	if err := writeSync(filepath.Join(j.Dir, ownerName), nil); err != nil {
 		return err
 	}
 	if err := j.removeUnfinished(); err != nil {
@@ -229,7 +263,7 @@ func (j *Job) removeUnfinished() error {
 		return err
 	}
 	for _, e := range entries {
-		if _, ok := j.done[e.Name()]; !ok {
+		if _, ok := j.done[e.Name()]; !ok && e.Name() != ownerName {
 			if err := os.RemoveAll(filepath.Join(j.Dir, e.Name())); err != nil {
 				return err
 			}
@@ -287,6 +321,9 @@ func (j *Job) Publish(manifest any, check func(dir string) error) (Digest, error
 			return id, fmt.Errorf("self-check of an artefact just written: %w", err)
 		}
 	}
+	if err := os.Remove(filepath.Join(j.Dir, ownerName)); err != nil {
+		return id, err
+	}
 	if err := syncDir(j.Dir); err != nil {
 		return id, err
 	}
@@ -301,6 +338,9 @@ func (j *Job) Publish(manifest any, check func(dir string) error) (Digest, error
 	}
 	if j.stamps != nil {
 		j.stamps.ID = id
+		if j.stamps.Outputs, err = statFiles(j.Out); err != nil {
+			return id, err
+		}
 		if err := j.stamps.save(j.state); err != nil {
 			return id, err
 		}

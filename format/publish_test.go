@@ -449,3 +449,34 @@ func TestBeginRefusesOtherPlaces(t *testing.T) {
 	}
 	wantArtefact(t, out, id, "one")
 }
+
+// TestBeginLosesNothing: what others put beside or into an artefact stays.
+func TestBeginLosesNothing(t *testing.T) {
+	for name, c := range map[string]struct{ file, out string }{
+		"a directory where the partial one would be": {"out.partial/x", "out"},
+		"a file in the artefact":                     {"out/notes.txt", "out"},
+		"an output named as a partial one":           {"x.partial/x", "x.partial"},
+		"an output named as a state":                 {"x.state/x", "x.state"},
+	} {
+		dir := t.TempDir()
+		publish(t, filepath.Join(dir, "out"), "one")
+		path := filepath.Join(dir, c.file)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("x"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		if j, err := Begin(filepath.Join(dir, c.out), "vector", digest(2)); err == nil {
+			j.Abort(false)
+			t.Errorf("%s was accepted", name)
+		}
+		if !exists(path) {
+			t.Errorf("%s was removed", name)
+		}
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink("nowhere", link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Begin(link, "vector", digest(1)); err == nil {
+		t.Error("a symbolic link to nowhere was accepted")
+	}
+}

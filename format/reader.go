@@ -77,6 +77,11 @@ func mapFile(path string) (mmap.MMap, error) {
 	if !littleEndian {
 		return nil, faultf(ErrLimit, filepath.Base(path), "this machine is big-endian; Prelift files are little-endian and mapped as they are")
 	}
+	if info, err := os.Stat(path); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() { // before Open, which waits for a pipe's other end
+		return nil, faultf(ErrLayout, filepath.Base(path), "not a regular file")
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -85,9 +90,6 @@ func mapFile(path string) (mmap.MMap, error) {
 	info, err := file.Stat()
 	if err != nil {
 		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, faultf(ErrLayout, filepath.Base(path), "not a regular file")
 	}
 	if info.Size() < HeaderSize {
 		return nil, faultf(ErrTruncated, filepath.Base(path), "%d bytes, a file has at least %d", info.Size(), HeaderSize)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,6 +28,9 @@ type stampFile struct {
 	Key    Digest  `json:"key"`    // digest of the parameters
 	ID     Digest  `json:"id"`     // of the artefact that came of it
 	Inputs []Stamp `json:"inputs"` // in the order given
+	// Outputs are the artefact's files as they were published. Where one is not as it was
+	// (a copy from a cache, or damage), its content is digested again.
+	Outputs []Stamp `json:"outputs"`
 }
 
 // StampInputs digests the inputs of a job.
@@ -74,10 +78,10 @@ func (f *stampFile) save(state string) error {
 }
 
 // UpToDate reports whether the artefact out of that kind is there and came of these inputs under
-// key, and its id. Inputs whose path, size, inode, mtime and ctime are as remembered
-// are not read; others are digested and must have the remembered content. The files of
-// the artefact must be there in their listed sizes (files reads them off the manifest).
-func UpToDate(out, kind string, key Digest, inputs []string, files func(dir string) ([]FileInfo, error)) (id Digest, ok bool, err error) {
+// key, and its id. Inputs and files of the artefact whose path, size, inode, mtime and ctime
+// are as remembered are not read; others are digested and must have the content that is
+// remembered, or that the manifest lists.
+func UpToDate(out, kind string, key Digest, inputs []string) (id Digest, ok bool, err error) {
 	out, err = resolveOut(out, kind)
 	if err != nil {
 		return id, false, err
@@ -90,24 +94,60 @@ func UpToDate(out, kind string, key Digest, inputs []string, files func(dir stri
 	if json.Unmarshal(b, &saved) != nil || saved.Key != key || len(saved.Inputs) != len(inputs) {
 		return id, false, nil
 	}
-	list, err := files(out)
-	if err != nil {
-		return id, false, nil // absent or damaged: build again
-	}
-	if _, err := CheckFiles(out, list); err != nil {
-		return id, false, nil
-	}
 	if id, err = ReadID(out); err != nil || id != saved.ID {
-		return id, false, nil
+		return id, false, nil // absent or damaged: build again
 	}
 	same, changed, err := sameInputs(saved.Inputs, inputs)
 	if err != nil || !same {
 		return id, false, err
 	}
+	same, touched := saved.sameOutputs(out)
+	if !same {
+		return id, false, nil
+	}
+	changed = changed || touched
 	if changed {
 		saved.refresh(out + stateSuffix)
 	}
 	return id, true, nil
+}
+
+// sameOutputs reports whether the artefact's files have the content that its manifest
+// lists, and whether any was not as remembered, which it then is.
+func (f *stampFile) sameOutputs(out string) (same, touched bool) {
+	now, err := statFiles(out)
+	if err != nil {
+		return false, false
+	}
+	if slices.Equal(now, f.Outputs) {
+		return true, false
+	}
+	files, err := listedFiles(out)
+	if err != nil || VerifyFiles(out, files) != nil {
+		return false, false
+	}
+	f.Outputs = now
+	return true, true
+}
+
+// statFiles stamps the files of the artefact in dir with the digests that its manifest
+// lists, after a check of presence and size.
+func statFiles(dir string) ([]Stamp, error) {
+	files, err := listedFiles(dir)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := CheckFiles(dir, files); err != nil {
+		return nil, err
+	}
+	stamps := make([]Stamp, len(files))
+	for i, f := range files {
+		if stamps[i], err = statStamp(filepath.Join(dir, f.Name)); err != nil {
+			return nil, err
+		}
+		stamps[i].SHA256 = f.SHA256
+	}
+	return stamps, nil
 }
 
 // refresh saves the stamps of inputs that were only touched, so that the next time needs no

@@ -8,10 +8,14 @@ import (
 	"time"
 )
 
-func filesOf(dir string) ([]FileInfo, error) {
-	var m vectorManifest
-	_, err := ReadManifest(dir, "vector", &m)
-	return m.Files, err
+// outputs stamps the files of an artefact.
+func outputs(t *testing.T, out string) []Stamp {
+	t.Helper()
+	stamps, err := statFiles(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stamps
 }
 
 func TestUpToDate(t *testing.T) {
@@ -88,6 +92,17 @@ func TestUpToDate(t *testing.T) {
 			}
 			return key, []string{in1, in2}
 		}, false},
+		"file of the artefact damaged": {func(t *testing.T, out, in1, in2 string) (Digest, []string) {
+			write(t, filepath.Join(out, "a.bin"), "0ne")
+			return key, []string{in1, in2}
+		}, false},
+		"file of the artefact touched": {func(t *testing.T, out, in1, in2 string) (Digest, []string) {
+			now := time.Now()
+			if err := os.Chtimes(filepath.Join(out, "a.bin"), now, now); err != nil {
+				t.Fatal(err)
+			}
+			return key, []string{in1, in2}
+		}, true},
 		"artefact removed, as dvc repro does": {func(t *testing.T, out, in1, in2 string) (Digest, []string) {
 			if err := os.RemoveAll(out); err != nil {
 				t.Fatal(err)
@@ -118,11 +133,11 @@ func TestUpToDate(t *testing.T) {
 				t.Fatal(err)
 			}
 			id := publish(t, out, "one")
-			if err := (&stampFile{key, id, stamps}).save(out + stateSuffix); err != nil {
+			if err := (&stampFile{Key: key, ID: id, Inputs: stamps, Outputs: outputs(t, out)}).save(out + stateSuffix); err != nil {
 				t.Fatal(err)
 			}
 			k, inputs := c.change(t, out, in1, in2)
-			got, ok, err := UpToDate(out, "vector", k, inputs, filesOf)
+			got, ok, err := UpToDate(out, "vector", k, inputs)
 			if err != nil || ok != c.want || ok && got != id {
 				t.Errorf("got %v, %t, %v, want %v, %t", got, ok, err, id, c.want)
 			}
@@ -139,7 +154,7 @@ func TestUpToDateFailures(t *testing.T) {
 	if err := os.WriteFile(in, []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok, err := UpToDate(out, "vector", digest(1), []string{in}, filesOf); ok || err != nil {
+	if _, ok, err := UpToDate(out, "vector", digest(1), []string{in}); ok || err != nil {
 		t.Errorf("no artefact: %t, %v", ok, err)
 	}
 	stamps, err := StampInputs([]string{in})
@@ -147,13 +162,13 @@ func TestUpToDateFailures(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := publish(t, out, "one")
-	if err := (&stampFile{digest(1), id, stamps}).save(out + stateSuffix); err != nil {
+	if err := (&stampFile{Key: digest(1), ID: id, Inputs: stamps, Outputs: outputs(t, out)}).save(out + stateSuffix); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(in); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok, err := UpToDate(out, "vector", digest(1), []string{in}, filesOf); ok || !errors.Is(err, os.ErrNotExist) {
+	if _, ok, err := UpToDate(out, "vector", digest(1), []string{in}); ok || !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("input removed: %t, %v", ok, err)
 	}
 	if err := os.Mkdir(in, 0o755); err != nil {

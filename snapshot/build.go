@@ -88,7 +88,7 @@ func (b *builder) topology(ctx context.Context, directed bool) error {
 	b.progress("rows", 0, 1)
 	g, err := graph.Build(ctx, t.NumNodes(), t.Edges.Src, t.Edges.Dst, t.Edges.Weight, graph.Options{Directed: directed, Threads: b.opt.Threads})
 	if err != nil {
-		return err
+		return b.nameNodes(err)
 	}
 	b.graph = g
 	t.Edges = Edges{} // the rows hold all of it; give the memory back
@@ -98,20 +98,27 @@ func (b *builder) topology(ctx context.Context, directed bool) error {
 	if b.gcn, err = graph.GCN(&g.In, b.opt.Threads); err != nil {
 		return b.nameNodes(err)
 	}
-	if b.mean, err = graph.Mean(&g.In, b.opt.Threads); err != nil {
-		return b.nameNodes(err)
-	}
+	b.mean = graph.Mean(&g.In, b.opt.Threads)
 	b.keys, err = nodeKeys(&t.IDs, b.opt.Threads)
 	return err
 }
 
-// nameNodes adds the external ids to an error that speaks node numbers.
+// nameNodes says errors about edges, which speak node numbers, in external ids.
 func (b *builder) nameNodes(err error) error {
-	if e, ok := err.(*graph.NormError); ok {
-		return fmt.Errorf("%w (nodes %q and %q)", err, b.tables.IDs.At(e.Src), b.tables.IDs.At(e.Dst))
+	ids := &b.tables.IDs
+	switch e := err.(type) {
+	case *graph.NormError:
+		return &EdgeError{string(ids.At(e.Src)), string(ids.At(e.Dst)), fmt.Sprintf("its %s coefficient is over the float32 range", e.Kind)}
+	case *graph.EdgeError:
+		return &EdgeError{string(ids.At(e.Src)), string(ids.At(e.Dst)), fmt.Sprintf("%v (%g)", e.Err, e.Weight)}
 	}
 	return err
 }
+
+// EdgeError says what is wrong with the weight of an edge, by external ids: a fault of the input.
+type EdgeError struct{ Src, Dst, Msg string }
+
+func (e *EdgeError) Error() string { return fmt.Sprintf("edge %q, %q: %s", e.Src, e.Dst, e.Msg) }
 
 // file is one file to be written, of one record.
 type file struct {

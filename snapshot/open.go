@@ -44,12 +44,6 @@ func ReadManifest(dir string) (format.Digest, *Manifest, error) {
 	return id, m, err
 }
 
-// ListFiles returns the manifest's files of the snapshot in dir.
-func ListFiles(dir string) ([]format.FileInfo, error) {
-	_, m, err := ReadManifest(dir)
-	return m.Files, err
-}
-
 // Open opens the snapshot in dir: manifest, presence and size of every file, and the
 // CRC and bounds of all that it hands out. Errors are of format's classes.
 func Open(dir string) (*Snapshot, error) {

@@ -120,6 +120,8 @@ func Main(root *cobra.Command, env *Env, args []string) int {
 	context.AfterFunc(ctx, stop)   // a second signal ends the process at once
 	signal.Ignore(syscall.SIGXFSZ) // a file over `ulimit -f` is a write error, not a death
 	env.Progress = NewProgress(env.Err)
+	out := &watchedWriter{w: env.Out}
+	env.Out = out
 	var config string
 	root.PersistentFlags().BoolVar(&env.JSON, "json", false, "print one JSON object on standard output and nothing else there")
 	root.PersistentFlags().StringVar(&config, "config", "", "YAML `file` that gives any flag (a DVC params file); flags win")
@@ -139,6 +141,9 @@ func Main(root *cobra.Command, env *Env, args []string) int {
 	}
 	err := root.ExecuteContext(ctx)
 	env.Progress.Done()
+	if err == nil && out.err != nil {
+		err = fmt.Errorf("write the result: %w", out.err)
+	}
 	if err == nil {
 		return ExitDone
 	}
@@ -181,6 +186,20 @@ func OneArg(what string) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// watchedWriter remembers the first error of w.
+type watchedWriter struct {
+	w   io.Writer
+	err error
+}
+
+func (w *watchedWriter) Write(b []byte) (int, error) {
+	n, err := w.w.Write(b)
+	if err != nil && w.err == nil {
+		w.err = err
+	}
+	return n, err
 }
 
 // oneLine keeps a message on one line, whatever file content it quotes.

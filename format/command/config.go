@@ -21,6 +21,9 @@ import (
 // anything (one params file serves a whole pipeline); a key under the command's own
 // name must be a flag of it.
 func applyConfig(c *cobra.Command, path string) error {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return Usage("--config %s is not a regular file", path)
+	}
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return Usage("--config: %v", err)

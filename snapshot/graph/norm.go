@@ -30,7 +30,7 @@ type Norm struct {
 }
 
 // NormError says that a coefficient does not fit float32, which only weights far apart from 1
-// (about 1e-38 or 1e38) bring about. Src is Dst where it is the factor of a row.
+// (about 1e-38 or 1e38) bring about.
 type NormError struct {
 	Kind     NormKind
 	Src, Dst int32
@@ -38,9 +38,6 @@ type NormError struct {
 }
 
 func (e *NormError) Error() string {
-	if e.Src == e.Dst {
-		return fmt.Sprintf("%s factor of node %d is over the float32 range: its weights add up to %g", e.Kind, e.Dst, e.Sum)
-	}
 	return fmt.Sprintf("%s coefficient of edge %d -> %d is over the float32 range (the weights of %d add up to %g)", e.Kind, e.Src, e.Dst, e.Dst, e.Sum)
 }
 
@@ -101,18 +98,21 @@ func GCN(c *CSR, threads int) (Norm, error) {
 // Mean returns the coefficients of the mean over the in-row, an existing self loop included and none added.
 //
 //	d[v] = sum of row v's weights, loop included, in row order in float64
-//	Dst[v] = float32(1 / d[v]), Self[v] = float32(loop[v] / d[v]) (0 without a loop); both 0 where d[v] = 0
-//	weighted: Edge[e] = w[e]
+//	unweighted: Dst[v] = float32(1 / d[v]);  weighted: Edge[e] = float32(w[e] / d[v])
+//	Self[v] = float32(loop[v] / d[v]) (0 without a loop); all 0 where d[v] = 0
 //
-// So the mean over no neighbours is zero. Self is nil where no node has a loop of weight over 0.
-// The result does not depend on threads (0: GOMAXPROCS). A *NormError, for the lowest such node,
-// where 1/d[v] is over the float32 range.
-func Mean(c *CSR, threads int) (Norm, error) {
+// So the mean over no neighbours is zero, and no coefficient is over 1, however large or small the weights. Self
+// is nil where no node has a loop of weight over 0. The result does not depend on threads (0: GOMAXPROCS).
+func Mean(c *CSR, threads int) Norm {
 	numNodes := c.NumNodes()
 	threads = numThreads(threads)
-	norm := Norm{Dst: make([]float32, numNodes), Edge: messageWeights(c, threads)}
+	var norm Norm
+	if c.Weight == nil {
+		norm.Dst = make([]float32, numNodes)
+	} else {
+		norm.Edge = make([]float32, len(c.Indices))
+	}
 	self := make([]float32, numNodes)
-	errs := make([]*NormError, threads)
 	bounds := rowParts(c.Indptr, threads)
 	inParallel(threads, func(t int) {
 		for v := int32(bounds[t]); v < int32(bounds[t+1]); v++ {
@@ -120,16 +120,20 @@ func Mean(c *CSR, threads int) (Norm, error) {
 			if d == 0 {
 				continue
 			}
-			norm.Dst[v] = float32(1 / d)
 			self[v] = float32(loop / d)
-			if !isFinite(norm.Dst[v]) {
-				errs[t] = &NormError{Kind: NormMean, Src: v, Dst: v, Sum: d}
-				return
+			if c.Weight == nil {
+				norm.Dst[v] = float32(1 / d)
+				continue
+			}
+			for e := c.Indptr[v]; e < c.Indptr[v+1]; e++ {
+				if c.Indices[e] != v {
+					norm.Edge[e] = float32(float64(c.Weight[e]) / d)
+				}
 			}
 		}
 	})
 	norm.Self = nilIfZero(self)
-	return norm, firstError(errs)
+	return norm
 }
 
 // Sum returns the coefficients of the plain sum: Edge[e] = w[e], nil for an unweighted graph; Self[v] = the

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"time"
 
@@ -102,7 +103,7 @@ func runBatches(c *cobra.Command, env *command.Env, f *batchesFlags) error {
 	inputs := []string{filepath.Join(f.snapshot, format.ManifestName)}
 	r := &batchesResult{Kind: format.KindBatchSet, Out: f.out}
 	if !f.dryRun {
-		id, fresh, err := format.UpToDate(f.out, format.KindBatchSet, key, inputs, setFiles)
+		id, fresh, err := format.UpToDate(f.out, format.KindBatchSet, key, inputs)
 		if err != nil {
 			return err
 		}
@@ -184,7 +185,8 @@ func (f *batchesFlags) check() error {
 	if err := needFlag("out", f.out); err != nil {
 		return err
 	}
-	if f.maxAmplification < 0 {
+	f.out = filepath.Clean(f.out)
+	if !(f.maxAmplification >= 0) || math.IsInf(f.maxAmplification, 0) {
 		return command.Usage("--max-amplification %v: want 0 or more", f.maxAmplification)
 	}
 	f.params.Seed = format.Int(f.seed)
@@ -249,10 +251,4 @@ func paramError(err error) error {
 		return command.Usage("%v", err)
 	}
 	return err
-}
-
-// setFiles lists the files of the batch set in dir.
-func setFiles(dir string) ([]format.FileInfo, error) {
-	_, m, err := format.ReadBatchSet(dir)
-	return m.Files, err
 }

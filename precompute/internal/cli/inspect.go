@@ -135,6 +135,9 @@ func verifyCommand(env *command.Env) *cobra.Command {
 			err = command.Interruptible(c.Context(), func() error {
 				switch kind {
 				case snapshot.Kind:
+					if against != "" {
+						return command.Usage("--snapshot is for batch sets, and %s is a snapshot", args[0])
+					}
 					return snapshot.Verify(args[0], threads)
 				case format.KindBatchSet:
 					return verifyBatchSet(args[0], against)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/prelift/prelift/format"
@@ -89,7 +91,7 @@ func runSnapshot(c *cobra.Command, env *command.Env, f *snapshotFlags) error {
 	if err := statInputs(inputs); err != nil {
 		return command.BadInput(err)
 	}
-	id, fresh, err := format.UpToDate(f.out, snapshot.Kind, key, inputs, snapshot.ListFiles)
+	id, fresh, err := format.UpToDate(f.out, snapshot.Kind, key, inputs)
 	if err != nil {
 		return err
 	}
@@ -141,6 +143,10 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 	}
 	params := snapshot.Params{Direction: snapshot.Direction(f.direction), FeatureNorm: f.in.FeatureNorm, MissingFeatures: f.in.MissingFeatures}
 	id, m, err = snapshot.Build(c.Context(), job, tables, params, snapshot.Options{Threads: f.threads, Progress: env.Progress.Step})
+	var fault *snapshot.EdgeError
+	if errors.As(err, &fault) {
+		err = command.BadInput(fmt.Errorf("%s: %w", strings.Join(baseNames(f.in.Edges), ", "), err))
+	}
 	return id, m, warnings, err
 }
 
@@ -151,6 +157,7 @@ func (f *snapshotFlags) check() error {
 	if err := needFlag("out", f.out); err != nil {
 		return err
 	}
+	f.out = filepath.Clean(f.out)
 	if d := snapshot.Direction(f.direction); d != snapshot.Undirected && d != snapshot.Directed {
 		return command.Usage("--direction is %q, not %s or %s", f.direction, snapshot.Undirected, snapshot.Directed)
 	}
