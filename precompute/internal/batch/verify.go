@@ -392,14 +392,18 @@ func (s *set) blockSections(layer uint16, transposed bool) []sectionName {
 	return want
 }
 
-// factorSections lists the per-node coefficients that can't be absent: coef.self can.
+// factorSections lists the per-node coefficients that can't be absent: coef.self can. A
+// weighted graph keeps its coefficients an edge.
 func (s *set) factorSections() []sectionName {
 	want := []sectionName{}
+	if s.m.Weighted {
+		return want
+	}
 	for _, coef := range s.kinds() {
-		if coef == format.CoefGCN && !s.m.Weighted {
-			want = append(want, sectionName{format.CoefSrc, format.AnyLayer, coef})
-		}
-		if coef == format.CoefGCN && !s.m.Weighted || coef == format.CoefMean {
+		switch coef {
+		case format.CoefGCN:
+			want = append(want, sectionName{format.CoefSrc, format.AnyLayer, coef}, sectionName{format.CoefDst, format.AnyLayer, coef})
+		case format.CoefMean:
 			want = append(want, sectionName{format.CoefDst, format.AnyLayer, coef})
 		}
 	}

@@ -162,7 +162,7 @@ func TestVerifyFindsFaults(t *testing.T) {
 		batch0("coefficient not finite", func(r *copied) {
 			r.set(format.CoefEdge, 0, format.CoefGCN, 0, math.Float32bits(float32(math.NaN())))
 		}),
-		batch0("factor of another node", func(r *copied) { r.set(format.CoefDst, any, format.CoefMean, 2, math.Float32bits(0.123)) }),
+		batch0("factor of another node", func(r *copied) { r.set(format.CoefSelf, any, format.CoefMean, 2, math.Float32bits(0.123)) }),
 		batch0("label", func(r *copied) { r.set(format.SeedsLabel, any, 0, 0, (r.word(format.SeedsLabel, any, 0, 0)+1)%3) }),
 		batch0("feature row", func(r *copied) { r.set(format.TableRows, any, 0, 5, 0x42000000) }),
 		{name: "section absent", file: format.BatchFile(0), record: func(r *copied) { r.drop(format.CoefImportance, 0, 0) }, want: format.ErrMissing},
@@ -180,7 +180,7 @@ func TestVerifyFindsFaults(t *testing.T) {
 		eval0("label of a row", func(r *copied) { r.set(format.SeedsLabel, any, 0, 7, (r.word(format.SeedsLabel, any, 0, 7)+1)%3) }),
 		eval0("mask of a row", func(r *copied) { r.sections[r.find(format.SeedsMask, any, 0)].Data[3] ^= 1 }),
 		eval0("own node", func(r *copied) { r.set(format.BlockIndices, any, 0, 0, 0) }),
-		{name: "coefficients differ", file: format.SetCoefsFile, record: func(r *copied) { r.set(format.CoefDst, any, format.CoefMean, 0, math.Float32bits(9)) }, want: format.ErrLayout},
+		{name: "coefficients differ", file: format.SetCoefsFile, record: func(r *copied) { r.set(format.CoefSelf, any, format.CoefMean, 0, math.Float32bits(9)) }, want: format.ErrLayout},
 		// The manifest.
 		manifest("rows", func(m *format.BatchSet) { m.NumRows++ }),
 		manifest("edges", func(m *format.BatchSet) { m.NumSampledEdges-- }),
