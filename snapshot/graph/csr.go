@@ -96,6 +96,7 @@ var (
 	ErrNodeRange = errors.New("node number out of range")
 	ErrWeight    = errors.New("weight is not finite and >= 0")
 	ErrWeightSum = errors.New("sum of merged weights is over the float32 range")
+	ErrLoop      = errors.New("a self loop is no pair to hold out") // HoldoutPairs only
 )
 
 // EdgeError names an edge that Build refuses.

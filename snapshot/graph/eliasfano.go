@@ -2,6 +2,7 @@ package graph
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math/bits"
 )
 
@@ -130,6 +131,41 @@ func appendRun(dst []int32, data []byte, count, universe uint32, base int32) []i
 			}
 		}
 	}
+}
+
+// checkRun reads the run that data begins with into *numbers and checks that it has count numbers, strictly
+// ascending and below universe, and that no bit is set behind them up to the next byte. count must be at most
+// universe, and the run and the slack must lie in data.
+func checkRun(data []byte, count, universe uint32, numbers *[]int32) error {
+	*numbers = (*numbers)[:0]
+	if count == 0 {
+		return nil
+	}
+	low := lowBits(count, universe)
+	numHigh := highBits(count, universe, low)
+	ones := 0
+	for at := 0; at < numHigh; at += 64 {
+		w := binary.LittleEndian.Uint64(data[at>>3:])
+		if left := numHigh - at; left < 64 {
+			w &= 1<<left - 1
+		}
+		ones += bits.OnesCount64(w)
+	}
+	if ones != int(count) {
+		return fmt.Errorf("a run has %d of its %d numbers", ones, count)
+	}
+	*numbers = appendRun(*numbers, data, count, universe, 0)
+	previous := int32(-1)
+	for _, x := range *numbers {
+		if x <= previous || uint32(x) >= universe {
+			return fmt.Errorf("a run of numbers below %d has %d after %d", universe, x, previous)
+		}
+		previous = x
+	}
+	if end := numHigh + int(count)*int(low); end&7 != 0 && data[end>>3]>>(end&7) != 0 {
+		return fmt.Errorf("a run has bits set behind its end")
+	}
+	return nil
 }
 
 // select64 returns the place of the k-th 1 of w, k < OnesCount64(w): byte sums in parallel find the byte

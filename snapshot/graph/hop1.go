@@ -4,15 +4,14 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"math/bits"
 	"slices"
 	"sort"
 )
 
 // The layout of Hop1. All of it enters a snapshot's bytes.
 const (
-	groupRows   = 32           // compact rows share one 64-bit start a group
-	chunkLen    = 128          // entries of a chunk of a large row
+	groupRows   = 32            // compact rows share one 64-bit start a group
+	chunkLen    = 128           // entries of a chunk of a large row
 	largeRow    = math.MaxUint8 // Code of a large row
 	noDirectory = math.MaxUint8 // Shift of a large row that is no hub
 )
@@ -69,13 +68,14 @@ func (o HopOptions) withDefaults() (HopOptions, error) {
 //     one LargeLast[r]+1. Chunk k holds them less ChunkBase[k], its first, in a run that begins at
 //     LargeStart[r] + ChunkStart[k] in Large; its universe ends where the next chunk's begins, the last one's at
 //     NumNodes (partitioned Elias-Fano: Ottaviano and Venturini, SIGIR 2014).
-//   - hub: as sorted, with a directory of little-endian uint32 at LargeStart[r], before the first chunk: entry b is the last chunk of the
-//     row (counted from 0) whose base is at most b<<LargeShift[r], 0 if none is. So the chunk that would hold u is
-//     one of those between entry u>>LargeShift[r] and the next.
+//   - hub: as sorted, with a directory of little-endian uint32 at LargeStart[r], before the first chunk: entry b
+//     is the last chunk of the row (counted from 0) whose base is at most b<<LargeShift[r], 0 if none is. So the
+//     chunk that would hold u is one of those between entry u>>LargeShift[r] and the next.
 //
 // The j-th neighbour costs O(1) in every bucket. Contains costs O(1) in a compact row and O(log(HubFrom/128))
 // in a sorted one; in a hub O(1) if the row is spread about evenly, and O(log(d/128)) at worst, when most of
-// it crowds into a few directory entries.
+// it crowds into a few directory entries. The directory costs about half a bit an entry, where a hash table of
+// int32 beside the row would cost 43 to 64 and a bitmap N/d.
 //
 // The number of nodes is len(Code). Compact and Large end with 8 zero bytes. GroupStart and
 // GroupLarge have one entry more than there are groups of 32 nodes, LargeChunk one more than there are large rows.
@@ -429,8 +429,8 @@ func InformationBits(c *CSR) float64 {
 
 // Check checks everything that access relies on, trusting nothing but that the slices are not written to
 // meanwhile: after it no method panics, given nodes and places that exist, and the arrays are those that BuildHop1
-// would give for the same rows, up to the choice of thresholds. O(N + E).
-func (h *Hop1) Check() error {
+// would give for the same rows, up to the choice of thresholds. threads 0 means GOMAXPROCS. O(N + E).
+func (h *Hop1) Check(threads int) error {
 	n := len(h.Code)
 	numGroups := (n + groupRows - 1) / groupRows
 	if n > MaxNodes || len(h.Offset) != n || len(h.GroupStart) != numGroups+1 || len(h.GroupLarge) != numGroups+1 {
@@ -446,16 +446,27 @@ func (h *Hop1) Check() error {
 			return fmt.Errorf("hop1: runs do not end with %d zero bytes", slackBytes)
 		}
 	}
+	if err := h.checkCompactPlaces(); err != nil {
+		return err
+	}
+	if err := h.checkLargePlaces(); err != nil {
+		return err
+	}
+	return h.checkRuns(numThreads(threads))
+}
 
-	at, large := int64(0), 0
+// checkCompactPlaces checks that compact rows tile Compact, and that the other rows are the large ones.
+func (h *Hop1) checkCompactPlaces() error {
+	n, at, large := len(h.Code), int64(0), 0
+	end := int64(len(h.Compact)) - slackBytes
 	for v, d := range h.Code {
 		group := v / groupRows
 		if v%groupRows == 0 && (h.GroupStart[group] != at || int(h.GroupLarge[group]) != large) {
 			return fmt.Errorf("hop1: group %d begins at %d and large row %d, want %d and %d", group, h.GroupStart[group], h.GroupLarge[group], at, large)
 		}
 		if d == largeRow {
-			if int(h.GroupLarge[group])+int(h.Offset[v]) != large || large >= numLarge {
-				return fmt.Errorf("hop1: node %d is not large row %d of %d", v, large, numLarge)
+			if int(h.GroupLarge[group])+int(h.Offset[v]) != large || large >= len(h.LargeStart) {
+				return fmt.Errorf("hop1: node %d is not large row %d of %d", v, large, len(h.LargeStart))
 			}
 			large++
 			continue
@@ -463,19 +474,17 @@ func (h *Hop1) Check() error {
 		if h.GroupStart[group]+int64(h.Offset[v]) != at || d > 0 && int(d) >= n {
 			return fmt.Errorf("hop1: node %d of %d neighbours begins at %d, want %d", v, d, h.GroupStart[group]+int64(h.Offset[v]), at)
 		}
-		if err := checkRun(h.Compact, at, uint32(d), uint32(n), false); err != nil {
-			return fmt.Errorf("hop1: node %d: %w", v, err)
-		}
 		at += runBytes(uint32(d), uint32(n))
 	}
-	if h.GroupStart[numGroups] != at || int64(len(h.Compact)) != at+slackBytes || int(h.GroupLarge[numGroups]) != large || large != numLarge {
-		return fmt.Errorf("hop1: compact rows end at %d of %d and large rows at %d of %d", at, len(h.Compact)-slackBytes, large, numLarge)
+	last := len(h.GroupStart) - 1
+	if h.GroupStart[last] != at || end != at || int(h.GroupLarge[last]) != large || large != len(h.LargeStart) {
+		return fmt.Errorf("hop1: compact rows end at %d of %d and large rows at %d of %d", at, end, large, len(h.LargeStart))
 	}
-	return h.checkLarge()
+	return nil
 }
 
-// checkLarge is Check's part about large rows; the lengths of their arrays fit.
-func (h *Hop1) checkLarge() error {
+// checkLargePlaces checks that directories and chunks tile Large, and the directories.
+func (h *Hop1) checkLargePlaces() error {
 	n, at := len(h.Code), int64(0)
 	end := int64(len(h.Large)) - slackBytes
 	for r := range h.LargeStart {
@@ -512,8 +521,8 @@ func (h *Hop1) checkLarge() error {
 				return fmt.Errorf("hop1: chunk %d of large row %d begins at %d, want %d", k, r, got, at)
 			}
 			count, universe := h.chunkSize(r, k)
-			if err := checkRun(h.Large, at, count, universe, true); err != nil {
-				return fmt.Errorf("hop1: chunk %d of large row %d: %w", k, r, err)
+			if count > universe {
+				return fmt.Errorf("hop1: chunk %d of large row %d has %d numbers below %d", k, r, count, universe)
 			}
 			at += runBytes(count, universe)
 		}
@@ -524,48 +533,41 @@ func (h *Hop1) checkLarge() error {
 	return nil
 }
 
-// checkRun checks a run bit by bit: it lies in data before the slack, holds count numbers, strictly ascending, below
-// universe and, where fromZero is set, beginning with 0; and no bit is set that stands for nothing.
-func checkRun(data []uint8, at int64, count, universe uint32, fromZero bool) error {
-	if count == 0 {
-		return nil
-	}
-	size := int64(0)
-	if count <= universe {
-		size = runBytes(count, universe)
-	}
-	if count > universe || size > int64(len(data))-slackBytes-at {
-		return fmt.Errorf("a run of %d numbers below %d does not fit", count, universe)
-	}
-	run := data[at : at+size]
-	bit := func(i int) uint32 { return uint32(run[i>>3] >> (i & 7) & 1) }
-	low := uint(bits.Len32(universe/count)) - 1
-	numHigh := int(count) + int((universe-1)>>low)
-	lowAt, j, previous := numHigh, uint32(0), int64(-1)
-	for place := range numHigh {
-		if bit(place) == 0 {
-			continue
+// checkRuns checks what runs hold; they lie where they should.
+func (h *Hop1) checkRuns(threads int) error {
+	n, numLarge := len(h.Code), len(h.LargeStart)
+	errs := make([]error, 2*threads)
+	inParallel(threads, func(t int) {
+		var scratch []int32
+		lo, hi := part(n, t, threads)
+		for v := lo; v < hi; v++ {
+			if d := h.Code[v]; d != largeRow {
+				if err := checkRun(h.compactRun(int32(v)), uint32(d), uint32(n), &scratch); err != nil {
+					errs[t] = fmt.Errorf("hop1: node %d: %w", v, err)
+					return
+				}
+			}
 		}
-		if j == count {
-			return fmt.Errorf("a run has more than its %d numbers", count)
+		// Threads share large rows by chunks.
+		loChunk, hiChunk := part(len(h.ChunkBase), t, threads)
+		first := sort.Search(numLarge, func(r int) bool { return h.LargeChunk[r] >= int64(loChunk) })
+		for r := first; r < numLarge && h.LargeChunk[r] < int64(hiChunk); r++ {
+			for k, base := range h.bases(r) {
+				count, universe := h.chunkSize(r, k)
+				err := checkRun(h.chunkRun(r, k), count, universe, &scratch)
+				if err == nil && scratch[0] != 0 {
+					err = fmt.Errorf("a chunk from %d begins with %d", base, int64(base)+int64(scratch[0]))
+				}
+				if err != nil {
+					errs[threads+t] = fmt.Errorf("hop1: chunk %d of large row %d: %w", k, r, err)
+					return
+				}
+			}
 		}
-		x := int64(place-int(j)) << low
-		for i := range low {
-			x |= int64(bit(lowAt)) << i
-			lowAt++
-		}
-		if x <= previous || x >= int64(universe) || fromZero && j == 0 && x != 0 {
-			return fmt.Errorf("a run below %d has %d after %d", universe, x, previous)
-		}
-		previous = x
-		j++
-	}
-	if j != count {
-		return fmt.Errorf("a run has %d of its %d numbers", j, count)
-	}
-	for ; lowAt < 8*len(run); lowAt++ {
-		if bit(lowAt) != 0 {
-			return fmt.Errorf("a run has bits set behind its end")
+	})
+	for _, err := range errs {
+		if err != nil {
+			return err
 		}
 	}
 	return nil

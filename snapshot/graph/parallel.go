@@ -38,18 +38,19 @@ func part(n, t, threads int) (lo, hi int) {
 	return lo, hi
 }
 
-// rowParts cuts the rows of indptr into threads runs of near-equal rows + entries.
-// The result has len threads+1; run t is the rows bounds[t] .. bounds[t+1]-1, perhaps none.
+// rowParts cuts the rows of indptr, which may begin with any offset, into threads runs of near-equal rows +
+// entries. The result has len threads+1; run t is the rows bounds[t] .. bounds[t+1]-1, perhaps none.
 func rowParts(indptr []int64, threads int) []int {
 	numRows := len(indptr) - 1
 	bounds := make([]int, threads+1)
 	if numRows <= 0 {
 		return bounds
 	}
-	total := int64(numRows) + indptr[numRows]
+	first := indptr[0]
+	total := int64(numRows) + indptr[numRows] - first
 	for t := 1; t < threads; t++ {
 		want := total / int64(threads) * int64(t)
-		bounds[t] = sort.Search(numRows, func(v int) bool { return int64(v)+indptr[v] >= want })
+		bounds[t] = sort.Search(numRows, func(v int) bool { return int64(v)+indptr[v]-first >= want })
 	}
 	bounds[threads] = numRows
 	return bounds

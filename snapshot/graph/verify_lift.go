@@ -1,0 +1,82 @@
+package graph
+
+import (
+	"fmt"
+	"math"
+)
+
+// VerifyLift checks z, [NumNodes, dim], against Aggregate in float64. A value may be off by what its float32
+// steps can lose: one rounding a term and one an addition, each relative to the sum of the terms' magnitudes.
+// Where that sum leaves float32's range, before or after the factor Dst, nothing is said. c must have passed
+// VerifyCSR.
+func VerifyLift(c *CSR, norm Norm, x []float32, dim int, z []float32) error {
+	if len(z) != len(x) || len(x) != c.NumNodes()*dim {
+		return fmt.Errorf("lift has %d values, want [%d, %d]", len(z), c.NumNodes(), dim)
+	}
+	magnitude := make([]float32, len(x))
+	for i, a := range x {
+		magnitude[i] = float32(math.Abs(float64(a)))
+	}
+	// Coefficients are >= 0, so aggregating magnitudes bounds every partial sum.
+	want, bound := Aggregate(c, norm, x, dim), Aggregate(c, norm, magnitude, dim)
+	for i, got := range z {
+		v := int32(i / dim)
+		// Two roundings in a coefficient and its product, one a term added, one for Dst and two for Self.
+		steps := float64(c.Degree(v)) + 6
+		dst := 1.0
+		if norm.Dst != nil {
+			dst = float64(norm.Dst[v])
+		}
+		tolerance := steps*0x1p-24*bound[i] + steps*(1+dst)*0x1p-149
+		inRange := bound[i] < math.MaxFloat32/2 && bound[i] < dst*math.MaxFloat32/2
+		if !(math.Abs(float64(got)-want[i]) <= tolerance) && (inRange || bound[i] == 0) {
+			return fmt.Errorf("lift of node %d, column %d is %g, want %g within %g", v, i%dim, got, want[i], tolerance)
+		}
+	}
+	return nil
+}
+
+// VerifyHoldout checks part against Holdout's rule with a map of pairs, in the words of the rule.
+func VerifyHoldout(src, dst []int32, keys []uint64, opt HoldoutOptions, part []uint8) error {
+	if len(part) != len(src) {
+		return fmt.Errorf("%d parts for %d lines", len(part), len(src))
+	}
+	type pair [2]int32
+	of := func(i int) pair { return pair{min(src[i], dst[i]), max(src[i], dst[i])} }
+	draw := func(p pair) uint64 {
+		return hash(5, uint64(opt.Seed), min(keys[p[0]], keys[p[1]]), max(keys[p[0]], keys[p[1]]))
+	}
+	held := map[pair]uint8{}
+	strongest := make([]pair, len(keys)) // the pair that SpareLast leaves each node
+	for v := range strongest {
+		strongest[v] = pair{-1, -1}
+	}
+	for i := range src {
+		p := of(i)
+		if p[0] == p[1] {
+			continue
+		}
+		switch x := float64(draw(p)>>11) / (1 << 53); {
+		case x < opt.Valid:
+			held[p] = HeldValid
+		case x < opt.Valid+opt.Test:
+			held[p] = HeldTest
+		}
+		for _, v := range p {
+			if s := strongest[v]; s[0] < 0 || draw(p) > draw(s) {
+				strongest[v] = p
+			}
+		}
+	}
+	if opt.SpareLast {
+		for _, p := range strongest {
+			delete(held, p)
+		}
+	}
+	for i, got := range part {
+		if want := held[of(i)]; got != want {
+			return fmt.Errorf("line %d (%d -> %d) is held out as %d, want %d", i, src[i], dst[i], got, want)
+		}
+	}
+	return nil
+}
