@@ -108,6 +108,14 @@ func (s *size) Set(text string) error {
 // Type names the flag's type in the help text.
 func (s *size) Type() string { return "size" }
 
+// seconds gives a time, below a tenth of a second in milliseconds.
+func seconds(s float64) string {
+	if s < 0.1 {
+		return strconv.FormatFloat(1e3*s, 'g', 3, 64) + " ms"
+	}
+	return strconv.FormatFloat(s, 'f', 2, 64) + " s"
+}
+
 // number gives a value that may be absent.
 func number(v *float64) string {
 	if v == nil {

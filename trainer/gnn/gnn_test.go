@@ -143,12 +143,27 @@ func TestExitCodes(t *testing.T) {
 		{"", command.ExitDone, ""},
 		{"train", command.ExitUsage, "--out is needed"},
 		{"train --out " + out, command.ExitUsage, "--batches is needed"},
-		{"train --batches x --out " + out + " --model gat", command.ExitUsage, `kind "gat"`},
-		{"train --batches x --out " + out + " --dropout 1.5", command.ExitUsage, "dropout 1.5"},
-		{"train --batches x --out " + out + " --lr -1", command.ExitUsage, "learning rate -1"},
-		{"train --batches x --out " + out + " --metric auc", command.ExitUsage, `"auc"`},
-		{"train --batches x --out " + out + " --metric mae", command.ExitUsage, `"mae" is not one of [accuracy macro-f1 micro-f1 roc-auc]`},
-		{"train --batches x --out " + out + " --epochs 0", command.ExitUsage, "0 epochs"},
+		{"train --batches x --out " + out + " --model gat", command.ExitUsage, `--model "gat": want gcn, sage or mlp`},
+		{"train --batches x --out " + out + " --dropout 1.5", command.ExitUsage, "--dropout 1.5: want a number from 0 to below 1"},
+		{"train --batches x --out " + out + " --lr -1", command.ExitUsage, "--lr -1: want a number above 0 and at most 1e+06"},
+		{"train --batches x --out " + out + " --metric auc", command.ExitUsage, `--metric "auc": want accuracy, macro-f1`},
+		{"train --batches x --out " + out + " --metric mae", command.ExitUsage, `--metric "mae": want accuracy, macro-f1, micro-f1 or roc-auc`},
+		{"train --batches x --out " + out + " --epochs 0", command.ExitUsage, "--epochs 0: want 1 or more"},
+		{"train --batches x --out " + out + " --hidden 0", command.ExitUsage, "error: --hidden 0: want 1 or more; run `trainer-gnn train --help`"},
+		{"train --batches x --out " + out + " --hidden 2000000000", command.ExitUsage, "--hidden 2000000000: want at most 65536"},
+		{"train --batches x --out " + out + " --layers -1", command.ExitUsage, "--layers -1: want 0 or more"},
+		{"train --batches x --out " + out + " --layers 1000", command.ExitUsage, "--layers 1000: want at most"},
+		{"train --batches x --out " + out + " --patience -1", command.ExitUsage, "--patience -1: want 0 or more"},
+		{"train --batches x --out " + out + " --eval-every -1", command.ExitUsage, "--eval-every -1: want 0 or more"},
+		{"train --batches x --out " + out + " --checkpoint-every -1", command.ExitUsage, "--checkpoint-every -1: want 0 or more"},
+		{"train --batches x --out " + out + " --lr inf", command.ExitUsage, "--lr +Inf: want a number above 0 and at most 1e+06"},
+		{"train --batches x --out " + out + " --lr 1e9", command.ExitUsage, "--lr 1e+09: want a number above 0 and at most 1e+06"},
+		{"train --batches x --out " + out + " --lr nan", command.ExitUsage, "--lr NaN: want"},
+		{"train --batches x --out " + out + " --weight-decay -1", command.ExitUsage, "--weight-decay -1: want a number from 0 to 1e+06"},
+		{"train --batches x --out " + out + " --input-dropout 1", command.ExitUsage, "--input-dropout 1: want a number below 1"},
+		{"train --batches x --out " + out + " --input-dropout nan", command.ExitUsage, "--input-dropout NaN: want"},
+		{"train --batches x --out " + out + " --optimizer sgd", command.ExitUsage, `--optimizer "sgd": want adam or adamw`},
+		{"train --batches x --out " + out + " --weight-decay-layers x", command.ExitUsage, `--weight-decay-layers "x": want all or first`},
 		{"train --batches x --out " + out + " --device cuda:0", command.ExitUsage, "--device cuda:0: this build has no CUDA"},
 		{"train --batches x --out " + out + " --device tpu", command.ExitUsage, `"tpu" is not known`},
 		{"train --batches x --out " + out + " --pin-snapshot abc", command.ExitUsage, "--pin-snapshot"},
@@ -169,6 +184,14 @@ func TestExitCodes(t *testing.T) {
 		{"train --batches " + set + " --resume --out " + out, command.ExitCorrupt, "no checkpoint in " + out},
 		{"eval --batches " + set + " --run " + out, command.ExitCorrupt, "no checkpoint in " + out},
 		{"predict --batches " + set + " --run " + out, command.ExitUsage, "--out is needed"},
+		{"predict --batches " + set + " --run " + trained + " --out " + out + "/p.json", command.ExitUsage, "p.json: want a name ending in .parquet or .csv"},
+		{"predict --batches " + set + " --run " + trained + " --out " + out + "/p.csv.gz", command.ExitUsage, "p.csv.gz: want a name ending in .parquet or .csv"},
+		{"predict --batches " + set + " --run " + trained + " --out " + out + "/p", command.ExitUsage, "want a name ending in .parquet or .csv"},
+		{"predict --batches " + set + " --run " + trained + " --out " + trained, command.ExitUsage, "is a directory; name a file"},
+		{"predict --batches " + set + " --run " + trained + " --out " + set + "/p.csv", command.ExitFailed, "lies in the artefact " + set},
+		{"predict --batches " + set + " --run " + trained + " --out " + trained + "/params.yaml/p.csv", command.ExitFailed, "params.yaml: not a directory"},
+		{"train --batches " + set + " --out " + set, command.ExitFailed, "lies in the artefact " + set},
+		{"train --batches " + set + " --out " + set + "/sub/run", command.ExitFailed, "lies in the artefact " + set},
 	} {
 		code, text, errs := call(strings.Fields(c.args)...)
 		if code != c.code || !strings.Contains(errs, c.want) {
@@ -180,6 +203,87 @@ func TestExitCodes(t *testing.T) {
 	}
 	if _, err := os.Stat(out); err == nil {
 		t.Error("a refused run left its directory")
+	}
+}
+
+// TestForeignOut: a directory of anything but a run is left as it is.
+func TestForeignOut(t *testing.T) {
+	set := makeSet(t, feedtest.Random(7, 60, 3, 9), full)
+	mine := filepath.Join(t.TempDir(), "mine")
+	if err := os.Mkdir(mine, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	params := filepath.Join(mine, "params.yaml")
+	if err := os.WriteFile(params, []byte("train:\n  epochs: 3\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	code, _, errs := call("train", "--batches", set, "--out", mine)
+	if want := mine + " exists, is not empty and is no run directory; name another --out or remove it\n"; code != command.ExitFailed || !strings.HasSuffix(errs, want) || strings.Count(errs, "\n") != 1 {
+		t.Errorf("exit %d, %q, want 1 and %q", code, errs, want)
+	}
+	if code, _, errs := call("train", "--batches", set, "--out", mine, "--resume"); code != command.ExitCorrupt || !strings.Contains(errs, "no checkpoint in "+mine) {
+		t.Errorf("resume: exit %d, %s", code, errs)
+	}
+	if code, _, errs := call("train", "--batches", set, "--out", params); code != command.ExitFailed || !strings.Contains(errs, params+" is a file") {
+		t.Errorf("a file: exit %d, %s", code, errs)
+	}
+	entries, err := os.ReadDir(mine)
+	if err != nil || len(entries) != 1 || read(t, params) != "train:\n  epochs: 3\n" {
+		t.Errorf("the directory has changed: %v, %v, %s", entries, err, read(t, params))
+	}
+}
+
+// TestDivergedCommand: a loss that is no number ends in exit code 1 with epoch and batch,
+// and leaves the checkpoint before.
+func TestDivergedCommand(t *testing.T) {
+	g := feedtest.Random(8, 60, 3, 9)
+	for i := range g.Features {
+		g.Features[i] = 3e38
+	}
+	set := makeSet(t, g, sampled)
+	out := filepath.Join(t.TempDir(), "run")
+	code, text, errs := call("train", "--json", "--batches", set, "--out", out, "--epochs", "5")
+	if code != command.ExitFailed || text != "" || !strings.Contains(errs, "training has diverged: loss is NaN in epoch 1, batch ") {
+		t.Errorf("exit %d, %s%s", code, text, errs)
+	}
+	if st := read(t, filepath.Join(out, "checkpoint", "state.json")); !strings.Contains(st, `"epoch": 0,`) {
+		t.Errorf("the checkpoint left is %s", st)
+	}
+}
+
+// TestPredictFolder: a missing directory of --out is made.
+func TestPredictFolder(t *testing.T) {
+	set := makeSet(t, feedtest.Random(9, 60, 3, 9), full)
+	out := filepath.Join(t.TempDir(), "run")
+	if code, _, errs := call("train", "--batches", set, "--out", out, "--epochs", "1"); code != command.ExitDone {
+		t.Fatal(errs)
+	}
+	for _, name := range []string{"p.csv", "p.parquet"} {
+		path := filepath.Join(t.TempDir(), "a", "b", name)
+		code, text, errs := call("predict", "--run", out, "--batches", set, "--out", path)
+		if info, err := os.Stat(path); code != command.ExitDone || err != nil || info.Size() == 0 || !strings.HasPrefix(text, "60 rows in "+path) {
+			t.Errorf("%s: exit %d, %s%s, %v", name, code, text, errs, err)
+		}
+	}
+}
+
+func TestSeconds(t *testing.T) {
+	for s, want := range map[float64]string{0: "0 ms", 0.00001234: "0.0123 ms", 0.0123: "12.3 ms", 0.0999: "99.9 ms", 0.1: "0.10 s", 12.345: "12.35 s"} {
+		if got := seconds(s); got != want {
+			t.Errorf("%v: %q, want %q", s, got, want)
+		}
+	}
+}
+
+func TestTrainHelp(t *testing.T) {
+	_, text, _ := call("train", "--help")
+	for _, want := range []string{"[--model gcn|sage|mlp (default gcn)]", `gcn, sage or mlp (default "gcn")`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("help lacks %q:\n%s", want, text)
+		}
+	}
+	if _, text, _ := call("predict", "--help"); !strings.Contains(text, "node order") || !strings.Contains(text, "float32") {
+		t.Errorf("help of predict:\n%s", text)
 	}
 }
 

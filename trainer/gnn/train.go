@@ -23,11 +23,12 @@ func trainCommand(env *command.Env) *cobra.Command {
 	var c run.Config
 	var kind, optimizer, decay, metric, device, precision string
 	cmd := &cobra.Command{
-		Use:   "train --batches DIR --model gcn|sage|mlp --out RUN",
+		Use:   "train --batches DIR --out RUN [--model gcn|sage|mlp (default gcn)]",
 		Short: "Train a model; --resume goes on with an interrupted run, or to more epochs",
 		Long: `Train a model on a batch set and keep the run in a directory: params.yaml, metrics.jsonl,
 best.safetensors (best epoch by the metric on validation, the first of equals), last.safetensors,
-result.json, and checkpoint/ with all that --resume needs. Binary labels train one logit, others one a class.
+result.json, and checkpoint/ with all that --resume needs. --out must be new or empty, with --resume a run.
+Binary labels train one logit, others one a class.
 Results are the same bits for any --threads and for a run that was interrupted and resumed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -122,8 +123,16 @@ func trainText(w io.Writer, r *run.Result) {
 	t.Row("loss of the last epoch", number(r.TrainLoss))
 	t.Row("validation "+string(r.Metric), number(r.ValMetric))
 	t.Row("test "+string(r.Metric), number(r.TestMetric))
-	t.Row("time", fmt.Sprintf("%.2f s, an epoch %.4f s, evaluations %.2f s", r.Seconds, r.EpochSeconds, r.EvalSeconds))
-	t.Row("batch load", fmt.Sprintf("p50 %.3f ms, p99 %.3f ms, stall %.1f %%", r.LoadMS.P50, r.LoadMS.P99, 100*r.StallFraction))
+	if r.LoadCount == 0 {
+		t.Row("time", fmt.Sprintf("%s, no epoch trained, evaluations %s", seconds(r.Seconds), seconds(r.EvalSeconds)))
+	} else {
+		uses := "later use"
+		if r.LoadFirstUse {
+			uses = "first use"
+		}
+		t.Row("time", fmt.Sprintf("%s, an epoch %s, evaluations %s", seconds(r.Seconds), seconds(r.EpochSeconds), seconds(r.EvalSeconds)))
+		t.Row("batch load", fmt.Sprintf("p50 %.3f ms, p99 %.3f ms of %s, stall %.1f %%", r.LoadMS.P50, r.LoadMS.P99, run.Count(r.LoadCount, uses), 100*r.StallFraction))
+	}
 	t.Row("peak memory", command.Bytes(r.PeakRSSBytes))
 	t.Row("threads", fmt.Sprintf("%d, kernels %s", r.Threads, r.KernelSet))
 	t.Row("snapshot", r.SnapshotID)

@@ -68,7 +68,7 @@ func evalText(w io.Writer, e *run.Evaluation) {
 			t.Row(part+" "+string(metric), number(p.Values[metrics.Name(metric)]))
 		}
 	}
-	t.Row("time", fmt.Sprintf("%.2f s", e.Seconds))
+	t.Row("time", seconds(e.Seconds))
 	t.Flush()
 }
 
@@ -76,10 +76,11 @@ func predictCommand(env *command.Env) *cobra.Command {
 	var f setFlags
 	var runDir, out string
 	cmd := &cobra.Command{
-		Use:   "predict --run RUN --batches DIR --out FILE.parquet",
+		Use:   "predict --run RUN --batches DIR --out FILE.parquet|FILE.csv",
 		Short: "Write a run's predictions for every node, with external ids",
 		Long: `Write a table with a row for each node: id, prediction (the likeliest class; for several labels
-a column y_NAME each) and p_NAME, the probability of each class. Parquet, or CSV where the name ends in .csv.`,
+a column y_NAME each) and p_NAME, the probability of each class as float32. Rows come in node order, that is
+sorted by id. The name of --out says what is written, .parquet or .csv; its directory is made where it is missing.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := useConfig(env, &f, runDir)
@@ -89,17 +90,22 @@ a column y_NAME each) and p_NAME, the probability of each class. Parquet, or CSV
 			if out == "" {
 				return command.Usage("--out is needed")
 			}
+			if err := run.CheckOut(out); err != nil {
+				return command.Usage("%v", err)
+			}
 			p, err := run.Predict(cmd.Context(), c, out)
 			if err != nil {
 				return err
 			}
-			return env.Result(p, func(w io.Writer) { fmt.Fprintf(w, "%d rows in %s, %.2f s\n", p.NumNodes, p.Out, p.Seconds) })
+			return env.Result(p, func(w io.Writer) {
+				fmt.Fprintf(w, "%s in %s, %s\n", run.Count(p.NumNodes, "row"), p.Out, seconds(p.Seconds))
+			})
 		},
 	}
 	f.add(cmd)
 	f.addEval(cmd)
 	cmd.Flags().StringVar(&runDir, "run", "", "run `directory` (needed)")
-	cmd.Flags().StringVar(&out, "out", "", "`file` to write (needed)")
+	cmd.Flags().StringVar(&out, "out", "", "`file` to write, .parquet or .csv (needed)")
 	return cmd
 }
 
@@ -132,7 +138,7 @@ func benchCommand(env *command.Env) *cobra.Command {
 func benchText(w io.Writer, r *run.BenchResult) {
 	t := command.NewTable(w)
 	t.Row("batches", fmt.Sprintf("%d, %s, page cache %s", r.NumBatches, command.Bytes(r.Bytes), r.PageCache))
-	t.Row("open", fmt.Sprintf("%.3f s", r.OpenSeconds))
+	t.Row("open", seconds(r.OpenSeconds))
 	t.Row("first use", fmt.Sprintf("p50 %.3f ms, p99 %.3f ms, %.2f GB/s (map, CRC, bounds)", r.FirstUse.LoadMS.P50, r.FirstUse.LoadMS.P99, r.FirstUseGBs))
 	t.Row("later use", fmt.Sprintf("p50 %.3f ms, p99 %.3f ms (head, sections)", r.LaterUse.LoadMS.P50, r.LaterUse.LoadMS.P99))
 	t.Row("gather", fmt.Sprintf("p50 %.3f ms, p99 %.3f ms", r.LaterUse.GatherMS.P50, r.LaterUse.GatherMS.P99))

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/prelift/prelift/trainer/internal/durable"
@@ -109,6 +110,25 @@ func (s *Store) Save(st *State, tensors []Tensor, metadata map[string]string) er
 		return err
 	}
 	return s.prune()
+}
+
+// Exists reports whether a checkpoint was ever completed here, whole or not by now.
+func (s *Store) Exists() bool {
+	for _, name := range []string{latestName, previousName} {
+		if _, err := os.Lstat(filepath.Join(s.Dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Unfinished reports whether the directory holds nothing but what a first Save that was
+// killed leaves.
+func (s *Store) Unfinished() bool {
+	entries, err := os.ReadDir(s.Dir)
+	return err == nil && !slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		return e.IsDir() || !durable.IsTemporary(e.Name()) && !isTensorName(e.Name())
+	})
 }
 
 // Loaded is a checkpoint read back.

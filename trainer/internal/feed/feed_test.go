@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -540,6 +541,35 @@ func TestTruncatedUnderneath(t *testing.T) {
 	}
 	if err = s.Explain(err); !errors.Is(err, format.ErrTruncated) || !strings.Contains(err.Error(), "features.plf: truncated: 4096 bytes now") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestLoadTime: a batch's load time has neither the wait for a free slot in it nor the
+// gathering of its rows.
+func TestLoadTime(t *testing.T) {
+	const hold = 200 * time.Millisecond
+	s := open(t, write(t, feedtest.Random(11, 60, 3, 5), fanout(2)), Options{})
+	l, err := s.NewLoader(LoaderOptions{Layers: 1, Features: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream := l.Stream(context.Background(), 0, 3)
+	defer stream.Close()
+	for i := 0; ; i++ {
+		b, err := stream.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.LoadTime <= 0 || b.GatherTime <= 0 || b.LoadTime >= hold || b.GatherTime >= hold {
+			t.Errorf("batch %d: load %v, gather %v while every slot was held for %v", i, b.LoadTime, b.GatherTime, hold)
+		}
+		if i < DefaultRing {
+			time.Sleep(hold) // the loader has filled the other slot and waits
+		}
+		b.Release()
 	}
 }
 

@@ -108,7 +108,7 @@ func Compute(n Name, logits []float32, cols int, t *Targets) (v float64, ok bool
 	for r := range rows {
 		for _, z := range logits[r*cols : (r+1)*cols] {
 			if t.counts(r) && z != z {
-				return 0, false, fmt.Errorf("metrics: the model's output for row %d is not a number: training has diverged", r)
+				return 0, false, fmt.Errorf("the model's output for row %d is not a number", r)
 			}
 		}
 	}

@@ -67,14 +67,14 @@ func (c *Config) Check() error {
 	switch c.Kind {
 	case GCN, SAGE, MLP:
 	default:
-		return fmt.Errorf("model: kind %q is not one of gcn, sage, mlp", c.Kind)
+		return fmt.Errorf("model %q is not one of gcn, sage, mlp", c.Kind)
 	}
 	if c.In < 1 || c.Out < 1 || c.Layers < 1 || c.Layers > 1 && c.Hidden < 1 {
-		return fmt.Errorf("model: %d layers of widths %d, %d, %d: each must be at least 1", c.Layers, c.In, c.Hidden, c.Out)
+		return fmt.Errorf("%d layers of widths %d, %d, %d: each must be at least 1", c.Layers, c.In, c.Hidden, c.Out)
 	}
 	for _, p := range []float64{c.Dropout, c.InputDropout} {
 		if !(p >= 0 && p < 1) {
-			return fmt.Errorf("model: dropout %v is not in [0, 1)", p)
+			return fmt.Errorf("dropout %v is not in [0, 1)", p)
 		}
 	}
 	return nil
@@ -202,7 +202,7 @@ func (k Kind) Needs() string {
 func (k Kind) UsesEdges() bool { return k != MLP }
 
 // ErrTranspose means that training needs a transposed block that the batch set lacks.
-var ErrTranspose = errors.New("model: the batch set lacks a transposed block")
+var ErrTranspose = errors.New("the batch set lacks a transposed block")
 
 // CheckBatch returns an error where a batch doesn't suit the model: another number of
 // blocks, blocks that don't chain, or a transpose that training needs and that isn't stored
@@ -212,15 +212,15 @@ func (m *Model) CheckBatch(blocks []*backend.Block, train bool) error {
 		return nil
 	}
 	if len(blocks) != len(m.layers) {
-		return fmt.Errorf("model: %d layers on batches of %d blocks: set --layers %d, or make a batch set with one hop a layer (precompute batches --fanout takes one number a hop)",
+		return fmt.Errorf("a model of %d layers on batches of %d blocks: set --layers %d, or make a batch set with one hop a layer (precompute batches --fanout takes one number a hop)",
 			len(m.layers), len(blocks), len(blocks))
 	}
 	for l, blk := range blocks {
 		if blk.NumDst > blk.NumSrc || blk.DstStart != 0 {
-			return fmt.Errorf("model: block %d has %d dst from row %d of %d src: not a training block", l, blk.NumDst, blk.DstStart, blk.NumSrc)
+			return fmt.Errorf("block %d has %d dst from row %d of %d src: not a training block", l, blk.NumDst, blk.DstStart, blk.NumSrc)
 		}
 		if l > 0 && blk.NumSrc != blocks[l-1].NumDst {
-			return fmt.Errorf("model: block %d has %d src, block %d has %d dst: they must be equal", l, blk.NumSrc, l-1, blocks[l-1].NumDst)
+			return fmt.Errorf("block %d has %d src, block %d has %d dst: they must be equal", l, blk.NumSrc, l-1, blocks[l-1].NumDst)
 		}
 		if train && l > 0 && !blk.HasTranspose() {
 			return fmt.Errorf("%w: layer %d of %s passes a gradient to its input; make the batch set with precompute batches --transpose all", ErrTranspose, l, m.config.Kind)

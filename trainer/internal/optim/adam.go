@@ -4,6 +4,7 @@ package optim
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/prelift/prelift/trainer/internal/backend"
 	"github.com/prelift/prelift/trainer/internal/model"
@@ -18,6 +19,13 @@ const (
 	AdamW Kind = "adamw" // weight decay is decoupled
 )
 
+// Kinds lists the optimisers in the order of the help text.
+var Kinds = []Kind{Adam, AdamW}
+
+// MaxRate bounds the learning rate and the weight decay: beyond it float32 parameters are
+// lost in a step or two.
+const MaxRate = 1e6
+
 // DecayLayers says which layers weight decay touches, biases included.
 type DecayLayers string
 
@@ -26,6 +34,9 @@ const (
 	DecayAll   DecayLayers = "all"
 	DecayFirst DecayLayers = "first" // layer 0 alone, as in the published GCN
 )
+
+// DecayGroups lists the groups in the order of the help text.
+var DecayGroups = []DecayLayers{DecayAll, DecayFirst}
 
 // Config describes an optimiser. Zero Beta1, Beta2 and Eps mean 0.9, 0.999 and 1e-8.
 type Config struct {
@@ -59,16 +70,16 @@ func (c Config) withDefaults() Config {
 func (c Config) Check() error {
 	c = c.withDefaults()
 	switch {
-	case c.Kind != Adam && c.Kind != AdamW:
-		return fmt.Errorf("optim: optimiser %q is not one of adam, adamw", c.Kind)
-	case c.Decay != DecayAll && c.Decay != DecayFirst:
-		return fmt.Errorf("optim: weight decay layers %q is not one of all, first", c.Decay)
-	case !(c.LR > 0) || c.LR > 1e6:
-		return fmt.Errorf("optim: learning rate %v is not a positive number", c.LR)
-	case !(c.WeightDecay >= 0) || c.WeightDecay > 1e6:
-		return fmt.Errorf("optim: weight decay %v is negative or not a number", c.WeightDecay)
+	case !slices.Contains(Kinds, c.Kind):
+		return fmt.Errorf("optimiser %q is not one of %v", c.Kind, Kinds)
+	case !slices.Contains(DecayGroups, c.Decay):
+		return fmt.Errorf("weight decay layers %q is not one of %v", c.Decay, DecayGroups)
+	case !(c.LR > 0 && c.LR <= MaxRate):
+		return fmt.Errorf("learning rate %v is not above 0 and at most %v", c.LR, MaxRate)
+	case !(c.WeightDecay >= 0 && c.WeightDecay <= MaxRate):
+		return fmt.Errorf("weight decay %v is not in 0 to %v", c.WeightDecay, MaxRate)
 	case !(c.Beta1 >= 0 && c.Beta1 < 1 && c.Beta2 >= 0 && c.Beta2 < 1 && c.Eps > 0):
-		return fmt.Errorf("optim: beta %v, %v and eps %v: want 0 <= beta < 1, eps > 0", c.Beta1, c.Beta2, c.Eps)
+		return fmt.Errorf("beta %v, %v and eps %v: want 0 <= beta < 1, eps > 0", c.Beta1, c.Beta2, c.Eps)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/prelift/prelift/format"
 	"github.com/prelift/prelift/trainer/internal/checkpoint"
@@ -50,6 +51,8 @@ type Config struct {
 	Scratch         string // directory for those beyond it
 	CheckpointEvery int    // epochs; 0: by the work of an epoch
 
+	lazy bool // feed.Options.Lazy: a small set is read as a large one is, in tests
+
 	Notice   func(string)                         // one line for the user; nil: dropped
 	Progress func(step string, done, total int64) // may be nil
 }
@@ -70,25 +73,67 @@ type settings struct {
 	BatchesEach int          `json:"batches_per_epoch"`
 }
 
-// Check returns an error for settings that no set can make right.
+// maxHidden bounds --hidden: a wider layer is a slip of the keyboard, and would end in
+// running out of memory.
+const maxHidden = 1 << 16
+
+// Check returns an error for settings that no set can make right, in the words of the
+// flags.
 func (c *Config) Check() error {
-	switch {
-	case c.Batches == "":
-		return errors.New("run: no batch set")
-	case c.Epochs < 1 || c.Epochs > 1<<30:
-		return fmt.Errorf("run: %d epochs: at least 1", c.Epochs)
-	case c.Layers < 0 || c.Layers > format.MaxLayers:
-		return fmt.Errorf("run: %d layers: at most %d", c.Layers, format.MaxLayers)
-	case c.Patience < 0 || c.EvalEvery < 0 || c.CheckpointEvery < 0:
-		return errors.New("run: patience, eval-every and checkpoint-every can't be negative")
-	case c.Metric != "" && !slices.Contains(metrics.Names, c.Metric):
-		return fmt.Errorf("run: metric %q is not one of %v", c.Metric, metrics.Names)
+	if c.Batches == "" {
+		return errors.New("--batches is needed")
 	}
-	m := model.Config{Kind: c.Model, In: 1, Hidden: c.Hidden, Out: 1, Layers: max(c.Layers, 2), Dropout: c.Dropout, InputDropout: max(c.InputDropout, 0)}
-	if err := m.Check(); err != nil {
+	for _, n := range []struct {
+		flag      string
+		got       int
+		least, to int
+	}{
+		{"hidden", c.Hidden, 1, maxHidden}, {"layers", c.Layers, 0, format.MaxLayers}, {"epochs", c.Epochs, 1, 1 << 30},
+		{"patience", c.Patience, 0, math.MaxInt}, {"eval-every", c.EvalEvery, 0, math.MaxInt}, {"checkpoint-every", c.CheckpointEvery, 0, math.MaxInt},
+	} {
+		if n.got < n.least {
+			return fmt.Errorf("--%s %d: want %d or more", n.flag, n.got, n.least)
+		}
+		if n.got > n.to {
+			return fmt.Errorf("--%s %d: want at most %d", n.flag, n.got, n.to)
+		}
+	}
+	switch {
+	case !(c.LR > 0 && c.LR <= optim.MaxRate):
+		return fmt.Errorf("--lr %v: want a number above 0 and at most %v", c.LR, optim.MaxRate)
+	case !(c.WeightDecay >= 0 && c.WeightDecay <= optim.MaxRate):
+		return fmt.Errorf("--weight-decay %v: want a number from 0 to %v", c.WeightDecay, optim.MaxRate)
+	case !(c.Dropout >= 0 && c.Dropout < 1):
+		return fmt.Errorf("--dropout %v: want a number from 0 to below 1", c.Dropout)
+	case !(c.InputDropout < 1):
+		return fmt.Errorf("--input-dropout %v: want a number below 1", c.InputDropout)
+	}
+	if err := oneOf("model", c.Model, model.Kinds); err != nil {
 		return err
 	}
-	return c.optimizer().Check()
+	if err := oneOf("optimizer", c.Optimizer, optim.Kinds); err != nil {
+		return err
+	}
+	if err := oneOf("weight-decay-layers", c.DecayLayers, optim.DecayGroups); err != nil {
+		return err
+	}
+	if c.Metric == "" {
+		return nil
+	}
+	return oneOf("metric", c.Metric, metrics.Names)
+}
+
+// oneOf refuses a word that isn't among those that a flag takes.
+func oneOf[T ~string](flag string, got T, want []T) error {
+	if slices.Contains(want, got) {
+		return nil
+	}
+	var words []string
+	for _, w := range want {
+		words = append(words, string(w))
+	}
+	last := len(words) - 1
+	return fmt.Errorf("--%s %q: want %s or %s", flag, got, strings.Join(words[:last], ", "), words[last])
 }
 
 // setDefaults fills in what every operation of the package takes.

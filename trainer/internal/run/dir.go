@@ -3,6 +3,8 @@ package run
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,12 +38,87 @@ type dir struct {
 	store checkpoint.Store
 }
 
-// openDir makes and locks a run directory; close unlocks it, and so does the kernel when
-// the process dies.
-func openDir(path string) (*dir, error) {
+// checkDir refuses, before anything is written, a path that can't be a run's: a file, an
+// artefact or a place in one, a directory of other things; and for a resume whatever holds
+// no checkpoint. A directory is a run's once its first checkpoint is whole; what a start
+// that was killed before has left counts as empty.
+func checkDir(path string, resume bool) error {
 	if path == "" {
-		return nil, errors.New("run: no run directory (--out)")
+		return errors.New("no run directory; give --out")
 	}
+	if err := outsideArtefacts(path); err != nil {
+		return err
+	}
+	store := checkpoint.Store{Dir: filepath.Join(path, CheckpointDir)}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if resume {
+			return noRun(path)
+		}
+		return nil
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return fmt.Errorf("%s is a file, a run needs a directory; name another --out", path)
+	case store.Exists():
+		return nil
+	case resume:
+		return noRun(path)
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return err
+	}
+	if len(entries) == 1 && entries[0].Name() == CheckpointDir && store.Unfinished() {
+		return nil
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("%s exists, is not empty and is no run directory; name another --out or remove it", path)
+	}
+	return nil
+}
+
+// outsideArtefacts refuses an output that is an artefact or lies in one, symbolic links
+// followed: nothing may be added to what a manifest lists.
+func outsideArtefacts(path string) error {
+	at, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	for dir := at; ; dir = filepath.Dir(dir) {
+		real, err := filepath.EvalSymlinks(dir)
+		if err == nil {
+			at = real
+			break
+		}
+		if dir == filepath.Dir(dir) {
+			break
+		}
+	}
+	for dir := at; ; dir = filepath.Dir(dir) {
+		if isArtefact(dir) {
+			return fmt.Errorf("%s is or lies in the artefact %s, which must stay as it is; name another --out", path, dir)
+		}
+		if dir == filepath.Dir(dir) {
+			return nil
+		}
+	}
+}
+
+// isArtefact reports whether a directory holds both manifest files.
+func isArtefact(dir string) bool {
+	for _, name := range []string{format.ManifestName, format.ManifestSumName} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// openDir makes and locks a run directory that checkDir has passed; close unlocks it, and
+// so does the kernel when the process dies.
+func openDir(path string) (*dir, error) {
 	if err := os.MkdirAll(path, 0o777); err != nil {
 		return nil, err
 	}
@@ -84,8 +161,13 @@ func (d *dir) write(name string, b []byte) error {
 	})
 }
 
-func (d *dir) writeTensors(name string, tensors []checkpoint.Tensor, metadata map[string]string) error {
-	return durable.WriteFile(d.file(name), func(w io.Writer) error { return checkpoint.Write(w, tensors, metadata) })
+// writeTensors replaces a tensor file of the run and returns its SHA-256 in hex.
+func (d *dir) writeTensors(name string, tensors []checkpoint.Tensor, metadata map[string]string) (string, error) {
+	h := sha256.New()
+	err := durable.WriteFile(d.file(name), func(w io.Writer) error {
+		return checkpoint.Write(io.MultiWriter(w, h), tensors, metadata)
+	})
+	return hex.EncodeToString(h.Sum(nil)), err
 }
 
 func (d *dir) writeJSON(name string, v any) error {
@@ -149,7 +231,10 @@ type EpochRecord struct {
 }
 
 // metricsLog appends to metrics.jsonl.
-type metricsLog struct{ f *os.File }
+type metricsLog struct {
+	f    *os.File
+	last EpochRecord // the last line kept at opening; zero where there was none
+}
 
 // openMetrics opens metrics.jsonl and drops the lines after an epoch, and a torn one.
 func (d *dir) openMetrics(epoch int) (*metricsLog, error) {
@@ -157,7 +242,7 @@ func (d *dir) openMetrics(epoch int) (*metricsLog, error) {
 	if err != nil {
 		return nil, err
 	}
-	keep := int64(0)
+	keep, last := int64(0), EpochRecord{}
 	lines := bufio.NewReader(f)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -165,7 +250,7 @@ func (d *dir) openMetrics(epoch int) (*metricsLog, error) {
 		if err != nil || json.Unmarshal(line, &r) != nil || r.Epoch > epoch {
 			break
 		}
-		keep += int64(len(line))
+		keep, last = keep+int64(len(line)), r
 	}
 	err = f.Truncate(keep)
 	if err == nil {
@@ -175,7 +260,7 @@ func (d *dir) openMetrics(epoch int) (*metricsLog, error) {
 		f.Close()
 		return nil, err
 	}
-	return &metricsLog{f}, nil
+	return &metricsLog{f, last}, nil
 }
 
 func (l *metricsLog) add(r EpochRecord) error {

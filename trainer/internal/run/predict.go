@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -212,19 +213,47 @@ type Prediction struct {
 	PeakRSSBytes int64   `json:"peak_rss_bytes"`
 }
 
+// CheckOut refuses a name that Predict can't write to: neither .parquet nor .csv at its
+// end, or a directory.
+func CheckOut(out string) error {
+	if info, err := os.Stat(out); err == nil && info.IsDir() {
+		return fmt.Errorf("--out %s is a directory; name a file ending in .parquet or .csv", out)
+	}
+	if ext := filepath.Ext(out); ext != parquetExt && ext != csvExt {
+		return fmt.Errorf("--out %s: want a name ending in .parquet or .csv", out)
+	}
+	return nil
+}
+
+// The names' ends that say what Predict writes.
+const (
+	parquetExt = ".parquet"
+	csvExt     = ".csv"
+)
+
 // Predict writes the predictions of a run's best model for every node of a set to out, a
-// Parquet file, or CSV where its name ends in .csv. The file appears whole or not at all.
+// Parquet file or CSV by the end of its name, and makes the directory where it will lie.
+// The file appears whole or not at all. Rows come in the order of the nodes.
 //
 // Columns: id, the external id; for classes prediction, the name of the likeliest class
 // (binary: of the one above one half), for several labels a column y_NAME each, true
-// above one half; and p_NAME, the probability of each class.
+// above one half; and p_NAME, the probability of each class, a float32.
 func Predict(ctx context.Context, c UseConfig, out string) (p *Prediction, err error) {
 	start := time.Now()
+	if err := CheckOut(out); err != nil {
+		return nil, err
+	}
+	if err := outsideArtefacts(out); err != nil {
+		return nil, err
+	}
 	t, err := openTrained(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, t.close()) }()
+	if err := os.MkdirAll(filepath.Dir(out), 0o777); err != nil {
+		return nil, fmt.Errorf("directory of --out: %w", err)
+	}
 	logits, err := t.logits(ctx)
 	if err != nil {
 		return nil, err
@@ -234,7 +263,7 @@ func Predict(ctx context.Context, c UseConfig, out string) (p *Prediction, err e
 		return nil, err
 	}
 	write := table.writeParquet
-	if filepath.Ext(out) == ".csv" {
+	if filepath.Ext(out) == csvExt {
 		write = table.writeCSV
 	}
 	t.c.Progress("write "+out, 0, 0)

@@ -3,6 +3,7 @@ package run
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -245,6 +246,193 @@ func TestNothingToDo(t *testing.T) {
 	}
 	if r = train(t, c); *r.TestMetric != *first.TestMetric || r.NothingToDo {
 		t.Errorf("made again: %+v", r)
+	}
+}
+
+// TestFewerEpochs: a resume that asks for fewer epochs than are done changes nothing where
+// the run has its result, and otherwise ends the run with what it has: with the loss of its
+// last epoch, and params.yaml saying how many there are.
+func TestFewerEpochs(t *testing.T) {
+	c := config(t, feedtest.Random(4, 60, 3, 9), full)
+	first := train(t, c)
+	before := snapshotOf(t, c.Out)
+	c.Resume, c.Epochs = true, 4
+	var notices []string
+	c.Notice = func(s string) { notices = append(notices, s) }
+	r := train(t, c)
+	if !r.NothingToDo || r.Epochs != 6 || *r.TrainLoss != *first.TrainLoss || !slices.Contains(notices, "nothing to do: 6 epochs are done already, --epochs asks for 4") {
+		t.Errorf("result %+v, notices %q", r, notices)
+	}
+	if snapshotOf(t, c.Out) != before {
+		t.Error("files changed")
+	}
+
+	c.Resume, c.Epochs, c.Out = false, 12, c.Out+"2" // interrupted after some epochs, so without a result
+	ctx, cancel := context.WithCancel(context.Background())
+	c.Progress = func(step string, done, _ int64) {
+		if step == "train" && done == 6 {
+			cancel()
+		}
+	}
+	if _, err := Train(ctx, c); !errors.Is(err, ErrInterrupted) {
+		t.Fatal(err)
+	}
+	cancel()
+	c.Resume, c.Epochs, c.Progress = true, 4, nil
+	r = train(t, c)
+	if r.NothingToDo || r.Epochs != 6 || r.TrainLoss == nil || *r.TrainLoss != *first.TrainLoss || r.LoadCount != 0 {
+		t.Errorf("result %+v, want 6 epochs with loss %v", r, *first.TrainLoss)
+	}
+	if b, err := os.ReadFile(filepath.Join(c.Out, ParamsFile)); err != nil || !strings.Contains(string(b), "\nepochs: 6\n") {
+		t.Errorf("params.yaml: %v\n%s", err, b)
+	}
+	sameRun(t, "ended early", strings.TrimSuffix(c.Out, "2"), c.Out)
+}
+
+// TestDigests: the result names the digest of the file that it names.
+func TestDigests(t *testing.T) {
+	c := config(t, feedtest.Random(4, 60, 3, 9), sampled)
+	for range 2 {
+		r := train(t, c)
+		b, err := os.ReadFile(r.Checkpoint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := r.CheckpointID, fmt.Sprintf("%x", sha256.Sum256(b)); got != want {
+			t.Errorf("checkpoint_sha256 is %s, want %s of %s", got, want, r.Checkpoint)
+		}
+		state, err := filepath.Glob(filepath.Join(c.Out, CheckpointDir, "epoch-*-"+r.StateID[:8]+".safetensors"))
+		if err != nil || len(state) != 1 {
+			t.Fatal(r.StateID, state, err)
+		}
+		if b, err = os.ReadFile(state[0]); err != nil || r.StateID != fmt.Sprintf("%x", sha256.Sum256(b)) {
+			t.Errorf("state_sha256 is %s, not of %s (%v)", r.StateID, state[0], err)
+		}
+		c.Resume, c.Epochs = true, 8
+	}
+}
+
+// TestKilledStart: what a run that was killed before its first checkpoint leaves isn't in
+// the way of a fresh one; anything else is.
+func TestKilledStart(t *testing.T) {
+	c := config(t, feedtest.Random(4, 60, 3, 9), full)
+	for _, x := range []struct {
+		files string // in the run directory
+		fine  bool
+	}{
+		{"checkpoint/", true}, {"checkpoint/.tensors.1.0.partial", true}, {"checkpoint/epoch-000000-01234567.safetensors checkpoint/.state.json.1.0.partial", true},
+		{"checkpoint/model.pt", false}, {"checkpoint/ notes.txt", false}, {"best.safetensors", false}, {"sub/", false}, {".hidden", false},
+	} {
+		c.Out = filepath.Join(t.TempDir(), "run")
+		for name := range strings.FieldsSeq(x.files) {
+			path := filepath.Join(c.Out, name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			var err error
+			if strings.HasSuffix(name, "/") {
+				err = os.MkdirAll(path, 0o755)
+			} else {
+				err = os.WriteFile(path, []byte("x"), 0o644)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := snapshotOf(t, c.Out)
+		_, err := Train(context.Background(), c)
+		if (err == nil) != x.fine || !x.fine && (!strings.Contains(err.Error(), "is no run directory") || snapshotOf(t, c.Out) != before) {
+			t.Errorf("%s: %v, want a run: %v", x.files, err, x.fine)
+		}
+	}
+}
+
+// TestInArtefact: nothing is written into an artefact, by whatever way it is named.
+func TestInArtefact(t *testing.T) {
+	c := config(t, feedtest.Random(4, 60, 3, 9), full)
+	train(t, c)
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(c.Batches, link); err != nil {
+		t.Fatal(err)
+	}
+	before := snapshotOf(t, c.Batches)
+	for _, dir := range []string{c.Batches, link, filepath.Join(c.Batches, "a", "b"), filepath.Join(link, "a"), filepath.Join(c.Batches, "..", filepath.Base(c.Batches), "a")} {
+		d := c
+		d.Out = dir
+		if _, err := Train(context.Background(), d); err == nil || !strings.Contains(err.Error(), "in the artefact") {
+			t.Errorf("train in %s: %v", dir, err)
+		}
+		if _, err := Predict(context.Background(), UseConfig{Run: c.Out, Batches: c.Batches, Split: -1}, filepath.Join(dir, "p.csv")); err == nil || !strings.Contains(err.Error(), "in the artefact") {
+			t.Errorf("predict in %s: %v", dir, err)
+		}
+	}
+	if snapshotOf(t, c.Batches) != before {
+		t.Error("the set has changed")
+	}
+}
+
+// TestLoadCounts: a result says what its load times rest on.
+func TestLoadCounts(t *testing.T) {
+	c := config(t, feedtest.Random(4, 60, 3, 9), sampled)
+	for _, x := range []struct {
+		epochs, count int // in units of an epoch's batches
+		first         bool
+	}{{1, 1, true}, {2, 2, true}, {5, 3, false}} {
+		c.Out, c.Epochs = filepath.Join(t.TempDir(), "run"), x.epochs
+		r := train(t, c)
+		if each := int(r.Steps) / x.epochs; r.LoadCount != x.count*each || r.LoadFirstUse != x.first {
+			t.Errorf("%d epochs: %d loads, first uses: %v; want %d, %v", x.epochs, r.LoadCount, r.LoadFirstUse, x.count*each, x.first)
+		}
+	}
+}
+
+// TestDamagedLater damages a record of a large set, whose records are checked at their
+// first use, after the start and before its first use.
+func TestDamagedLater(t *testing.T) {
+	c := config(t, feedtest.Random(15, 60, 3, 9), sampled)
+	c.lazy, c.CheckpointEvery, c.Epochs = true, 1, 4
+	shards, err := filepath.Glob(filepath.Join(c.Batches, "batches-*.plf"))
+	if err != nil || len(shards) < 2 {
+		t.Fatal(shards, err)
+	}
+	slices.Sort(shards)
+	last := shards[len(shards)-1] // of variant 1, that of epoch 2
+	c.Progress = func(step string, done, _ int64) {
+		if step != "train" || done != 0 {
+			return
+		}
+		b, err := os.ReadFile(last)
+		if err != nil {
+			t.Error(err)
+		}
+		f, err := os.OpenFile(last, os.O_WRONLY, 0)
+		if err != nil {
+			t.Error(err)
+		}
+		if _, err := f.WriteAt([]byte{b[len(b)-3] ^ 1}, int64(len(b)-3)); err != nil {
+			t.Error(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	_, err = Train(context.Background(), c)
+	if !errors.Is(err, format.ErrChecksum) || !strings.HasPrefix(err.Error(), filepath.Base(last)+": record ") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %v", err)
+	}
+	if h := history(t, c.Out); len(h) != 1 {
+		t.Errorf("%d epochs were kept, want 1", len(h))
+	}
+	if _, err := Evaluate(context.Background(), UseConfig{Run: c.Out, Batches: config(t, feedtest.Random(15, 60, 3, 9), sampled).Batches, Split: -1}); err != nil {
+		t.Errorf("the checkpoint of epoch 1: %v", err)
+	}
+}
+
+func TestCount(t *testing.T) {
+	for n, want := range map[int]string{0: "0 epochs are", 1: "1 epoch is", 2: "2 epochs are"} {
+		if got := are(n, "epoch"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 

@@ -50,18 +50,21 @@ type Result struct {
 	TrainLoss     *float64     `json:"train_loss"` // of the last epoch
 	ValMetric     *float64     `json:"val_metric"`
 	TestMetric    *float64     `json:"test_metric"`
-	EpochSeconds  float64      `json:"epoch_seconds"` // median, of training
-	EvalSeconds   float64      `json:"eval_seconds"`  // all evaluations
-	Seconds       float64      `json:"seconds"`       // of this process, from opening the set
-	LoadMS        Percentiles  `json:"load_ms"`       // head and sections; from the second use on where there was one
-	GatherMS      Percentiles  `json:"gather_ms"`
+	EpochSeconds  float64      `json:"epoch_seconds"`  // median, of training
+	EvalSeconds   float64      `json:"eval_seconds"`   // all evaluations
+	Seconds       float64      `json:"seconds"`        // of this process, from opening the set
+	LoadMS        Percentiles  `json:"load_ms"`        // wall time of head and sections, or of first uses where LoadFirstUse
+	LoadCount     int          `json:"load_count"`     // loads that LoadMS rests on, 65,536 at most; of less than 100 the p99 is the slowest
+	LoadFirstUse  bool         `json:"load_first_use"` // no batch was used twice: LoadMS has the checks of the first use in it
+	GatherMS      Percentiles  `json:"gather_ms"`      // copying feature rows, all uses; no part of LoadMS
 	StallFraction float64      `json:"stall_fraction"` // share of training time that waited for the loader
 	PeakRSSBytes  int64        `json:"peak_rss_bytes"`
 	Threads       int          `json:"threads"`
 	KernelSet     string       `json:"kernel_set"`
 	EvalEvery     int          `json:"eval_every"`
 	Checkpoint    string       `json:"checkpoint"`        // best.safetensors
-	CheckpointID  string       `json:"checkpoint_sha256"` // of the whole state: parameters, moments, best so far
+	CheckpointID  string       `json:"checkpoint_sha256"` // of that file, in hex
+	StateID       string       `json:"state_sha256"`      // of the tensors that --resume takes: parameters, moments, best so far
 	ResumedFrom   *int         `json:"resumed_from"`      // epoch; null for a fresh run
 	NothingToDo   bool         `json:"nothing_to_do,omitempty"`
 }
@@ -145,6 +148,9 @@ func (t *trainer) close() error {
 }
 
 func (t *trainer) run(ctx context.Context) (*Result, error) {
+	if err := checkDir(t.c.Out, t.c.Resume); err != nil {
+		return nil, err
+	}
 	if err := t.open(ctx); err != nil {
 		return nil, err
 	}
@@ -154,6 +160,9 @@ func (t *trainer) run(ctx context.Context) (*Result, error) {
 	}
 	if t.log, err = t.dir.openMetrics(t.state.Epoch); err != nil {
 		return nil, err
+	}
+	if last := t.log.last; last.Epoch == t.state.Epoch {
+		t.lastLoss = last.TrainLoss // of the run's last epoch, should there be none to train
 	}
 	trainErr := t.epochs(ctx)
 	if t.state.Epoch != t.saved { // an interrupted or diverged epoch has left the one before it
@@ -171,7 +180,7 @@ func (t *trainer) run(ctx context.Context) (*Result, error) {
 func (t *trainer) open(ctx context.Context) error {
 	var err error
 	t.c.Progress("open "+t.c.Batches, 0, 0)
-	t.set, err = feed.Open(ctx, t.c.Batches, feed.Options{Pin: t.c.Pin, Features: t.c.Features, Threads: t.c.Threads, Notice: t.c.Notice})
+	t.set, err = feed.Open(ctx, t.c.Batches, feed.Options{Pin: t.c.Pin, Features: t.c.Features, Threads: t.c.Threads, Lazy: t.c.lazy, Notice: t.c.Notice})
 	if err != nil {
 		return err
 	}
@@ -227,9 +236,6 @@ func (t *trainer) openEvaluation() error {
 // start makes the run directory's first checkpoint, or loads its latest. It returns a
 // result where the run is over already.
 func (t *trainer) start() (*Result, error) {
-	if err := t.preflight(); err != nil {
-		return nil, err
-	}
 	var err error
 	if t.dir, err = openDir(t.c.Out); err != nil {
 		return nil, err
@@ -242,7 +248,7 @@ func (t *trainer) start() (*Result, error) {
 	case t.c.Resume && loaded == nil:
 		return nil, noRun(t.c.Out)
 	case !t.c.Resume && loaded != nil:
-		return nil, fmt.Errorf("%s holds a run (%d epochs done); go on with --resume, or name another --out", t.c.Out, loaded.State.Epoch)
+		return nil, fmt.Errorf("%s holds a run (%s done); go on with --resume, or name another --out", t.c.Out, Count(loaded.State.Epoch, "epoch"))
 	case loaded != nil:
 		return t.resume(loaded)
 	}
@@ -263,14 +269,6 @@ func (t *trainer) start() (*Result, error) {
 		return nil, err
 	}
 	return nil, t.dir.writeParams(t.settings, t.c.Epochs)
-}
-
-// preflight refuses a --resume of nothing before the directory is made.
-func (t *trainer) preflight() error {
-	if _, err := os.Stat(t.c.Out); t.c.Resume && errors.Is(err, os.ErrNotExist) {
-		return noRun(t.c.Out)
-	}
-	return nil
 }
 
 // resume goes on from a checkpoint.
@@ -305,23 +303,35 @@ func (t *trainer) resume(loaded *checkpoint.Loaded) (*Result, error) {
 	}
 	t.stopped = t.enough()
 	if st.Epoch >= t.c.Epochs || t.stopped {
-		why := fmt.Sprintf("%d of %d epochs are done", st.Epoch, t.c.Epochs)
-		if t.stopped && st.Epoch < t.c.Epochs {
-			why = fmt.Sprintf("the run stopped after epoch %d, %d without a better one", st.Epoch, t.settings.Patience)
+		why := t.overAlready()
+		done, err := t.dir.readResult()
+		if err != nil {
+			return nil, err
 		}
-		if done, err := t.dir.readResult(); err != nil || done != nil && done.Epochs == st.Epoch {
+		if done != nil && done.Epochs == st.Epoch {
 			t.c.Notice("nothing to do: " + why)
-			if done != nil {
-				done.NothingToDo = true
-			}
-			return done, err
+			done.NothingToDo, done.Checkpoint = true, t.dir.file(BestFile) // the directory may have moved
+			return done, nil
 		}
-		return nil, nil // killed between the last checkpoint and the result
+		t.c.Notice("no epoch to train: " + why) // but no result: interrupted, or killed just before it
+		return nil, nil
 	}
 	if err := t.dir.removeResults(); err != nil {
 		return nil, err
 	}
 	return nil, t.dir.writeParams(t.settings, t.c.Epochs)
+}
+
+// overAlready says why a resumed run has no epoch to train.
+func (t *trainer) overAlready() string {
+	switch done, asked := t.state.Epoch, t.c.Epochs; {
+	case done > asked:
+		return fmt.Sprintf("%s done already, --epochs asks for %d", are(done, "epoch"), asked)
+	case done == asked:
+		return fmt.Sprintf("%d of %s done", done, are(asked, "epoch"))
+	default:
+		return fmt.Sprintf("the run stopped after epoch %d, %d without a better one", done, t.settings.Patience)
+	}
 }
 
 // named lists the matrices that a checkpoint holds, beside the best parameters.
@@ -473,7 +483,7 @@ func (t *trainer) epoch(ctx context.Context, stream *feed.Stream) error {
 			return ended(err)
 		}
 		if last = batch.Last; batch.Epoch+1 != number {
-			return fmt.Errorf("run: batch of epoch %d in epoch %d", batch.Epoch+1, number)
+			return fmt.Errorf("the loader brought a batch of epoch %d in epoch %d", batch.Epoch+1, number)
 		}
 		t.load.add(batch.LoadTime, !batch.FirstUse)
 		t.gather.add(batch.GatherTime, true)
@@ -514,7 +524,7 @@ func (t *trainer) epoch(ctx context.Context, stream *feed.Stream) error {
 
 func ended(err error) error {
 	if errors.Is(err, io.EOF) {
-		return errors.New("run: the loader ended before the epoch did")
+		return errors.New("the loader ended before the epoch did")
 	}
 	return err
 }
@@ -585,8 +595,9 @@ func (t *trainer) finish(ctx context.Context) (*Result, error) {
 		SnapshotID: s.SnapshotID, BatchSetID: s.BatchSetID, Model: s.Model.Kind, Task: s.Task, Metric: s.Metric,
 		Epochs: st.Epoch, Steps: st.Step, BestEpoch: st.BestEpoch, TrainLoss: t.lastLoss, ValMetric: st.BestMetric,
 		EpochSeconds: median(t.epochSeconds), Threads: t.c.Threads, KernelSet: t.b.KernelSet(), EvalEvery: s.EvalEvery,
-		Checkpoint: t.dir.file(BestFile), CheckpointID: st.File.SHA256, ResumedFrom: t.resumed,
-		LoadMS: t.load.percentiles(), GatherMS: t.gather.percentiles(),
+		Checkpoint: t.dir.file(BestFile), StateID: st.File.SHA256, ResumedFrom: t.resumed,
+		LoadMS: t.load.percentiles(), LoadCount: len(t.load.list()), LoadFirstUse: len(t.load.later) == 0 && t.load.n > 0,
+		GatherMS: t.gather.percentiles(),
 	}
 	if t.busy > 0 {
 		r.StallFraction = float64(t.stall) / float64(t.busy)
@@ -601,13 +612,14 @@ func (t *trainer) finish(ctx context.Context) (*Result, error) {
 	if err := t.judgeBest(ctx, r); err != nil {
 		return nil, err
 	}
-	if err := t.dir.writeTensors(BestFile, exported(best, ""), t.metadata(r.BestEpoch)); err != nil {
+	var err error
+	if r.CheckpointID, err = t.dir.writeTensors(BestFile, exported(best, ""), t.metadata(r.BestEpoch)); err != nil {
 		return nil, err
 	}
-	if err := t.dir.writeTensors(LastFile, exported(t.tensors[:len(t.m.Params())], ""), t.metadata(st.Epoch)); err != nil {
+	if _, err := t.dir.writeTensors(LastFile, exported(t.tensors[:len(t.m.Params())], ""), t.metadata(st.Epoch)); err != nil {
 		return nil, err
 	}
-	if err := t.dir.writeParams(t.settings, t.c.Epochs); err != nil {
+	if err := t.dir.writeParams(t.settings, max(t.c.Epochs, st.Epoch)); err != nil {
 		return nil, err
 	}
 	r.EvalSeconds, r.Seconds, r.PeakRSSBytes = t.evalTime.Seconds(), time.Since(t.started).Seconds(), peakRSS()
@@ -696,14 +708,16 @@ func (d *durations) add(x time.Duration, later bool) {
 	d.n++
 }
 
-// percentiles are of the later uses, or of all where there is no later one.
-func (d *durations) percentiles() Percentiles {
-	list := d.later
-	if len(list) == 0 {
-		list = d.all
+// list has the later uses, or all where there is no later one.
+func (d *durations) list() []float32 {
+	if len(d.later) > 0 {
+		return d.later
 	}
-	return percentilesOf(list)
+	return d.all
 }
+
+// percentiles are those of list.
+func (d *durations) percentiles() Percentiles { return percentilesOf(d.list()) }
 
 func percentilesOf(list []float32) Percentiles {
 	if len(list) == 0 {
