@@ -257,8 +257,11 @@ func readBounded(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() || info.Size() > maxManifestSize {
-		return nil, faultf(ErrLimit, filepath.Base(path), "%d bytes, or no regular file", info.Size())
+	if !info.Mode().IsRegular() {
+		return nil, faultf(ErrLimit, filepath.Base(path), "not a regular file")
+	}
+	if info.Size() > maxManifestSize {
+		return nil, faultf(ErrLimit, filepath.Base(path), "%d bytes, at most %d", info.Size(), maxManifestSize)
 	}
 	return os.ReadFile(path)
 }
@@ -280,8 +283,11 @@ func CheckFiles(dir string, files []FileInfo) (extra []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if !info.Mode().IsRegular() || info.Size() > int64(f.SizeBytes) {
-			return nil, faultf(ErrLayout, f.Name, "%d bytes, the manifest says %d, or no regular file", info.Size(), f.SizeBytes)
+		if !info.Mode().IsRegular() {
+			return nil, faultf(ErrLayout, f.Name, "not a regular file")
+		}
+		if info.Size() > int64(f.SizeBytes) {
+			return nil, faultf(ErrLayout, f.Name, "%d bytes, the manifest says %d", info.Size(), f.SizeBytes)
 		}
 		if info.Size() < int64(f.SizeBytes) {
 			return nil, faultf(ErrTruncated, f.Name, "%d bytes, the manifest says %d", info.Size(), f.SizeBytes)

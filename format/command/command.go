@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -202,7 +203,13 @@ func (w *watchedWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// oneLine keeps a message on one line, whatever file content it quotes.
+// oneLine keeps a message on one line: joined errors are separated by "; ", each said once.
 func oneLine(s string) string {
-	return strings.NewReplacer("\r", `\r`, "\n", `\n`).Replace(s)
+	var parts []string
+	for _, line := range strings.Split(strings.ReplaceAll(s, "\r", `\r`), "\n") {
+		if line != "" && !slices.Contains(parts, line) {
+			parts = append(parts, line)
+		}
+	}
+	return strings.Join(parts, "; ")
 }

@@ -71,8 +71,8 @@ func TestUsageErrors(t *testing.T) {
 }
 
 func TestErrorIsOneLine(t *testing.T) {
-	_, _, stderr := runTool(t, func([]int, string) error { return errors.New("a\nb\r\nc") }, "a")
-	if want := "tool: error: a\\nb\\r\\nc\n"; stderr != want {
+	_, _, stderr := runTool(t, func([]int, string) error { return errors.Join(errors.New("a"), errors.New("b\rc"), errors.New("a")) }, "a")
+	if want := "tool: error: a; b\\rc\n"; stderr != want {
 		t.Errorf("stderr %q, want %q", stderr, want)
 	}
 }

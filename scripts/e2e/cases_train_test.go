@@ -231,6 +231,36 @@ func TestSameTraining(t *testing.T) {
 	}
 }
 
+// TestLastEpochCounts: an epoch between two evaluations isn't judged, but the last one is.
+func TestLastEpochCounts(t *testing.T) {
+	dir := t.TempDir()
+	ok(t, "precompute", "gen", "--kind", "sbm", "--nodes", "2000", "--edges", "10000", "--features", "8", "--classes", "4", "--seed", "5", "--out", filepath.Join(dir, "graph"))
+	raw := func(name string) string { return filepath.Join(dir, "graph", name) }
+	snap, set := filepath.Join(dir, "snap"), filepath.Join(dir, "set")
+	ok(t, "precompute", "snapshot", "--edges", raw("edges.csv"), "--features", raw("features.npy"), "--labels", raw("labels.csv"), "--splits", raw("split.csv"), "--out", snap)
+	ok(t, "precompute", "batches", "--snapshot", snap, "--out", set, "--fanout", "5,5", "--batch-size", "64")
+	args := func(run string, more ...string) []string {
+		return append([]string{"train", "--batches", set, "--model", "sage", "--hidden", "8", "--lr", "0.003", "--out", run}, more...)
+	}
+	every := filepath.Join(dir, "every")
+	ok(t, "trainer-gnn", args(every, "--epochs", "10", "--eval-every", "1")...)
+	metric := map[float64]float64{}
+	for _, line := range lines(fileText(t, filepath.Join(every, "metrics.jsonl"))) {
+		m := parseObject(t, line)
+		metric[m["epoch"].(float64)] = m["val_metric"].(float64)
+	}
+	want := 4.0
+	for _, epoch := range []float64{8, 10} {
+		if metric[epoch] > metric[want] {
+			want = epoch
+		}
+	}
+	r := object(t, "trainer-gnn", args(filepath.Join(dir, "fourth"), "--epochs", "10", "--eval-every", "4")...)
+	if r["best_epoch"] != want || r["val_metric"] != metric[want] {
+		t.Errorf("best epoch %v with %v, want %v with %v", r["best_epoch"], r["val_metric"], want, metric[want])
+	}
+}
+
 func fileText(t *testing.T, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)

@@ -149,11 +149,11 @@ func checkFanout(snap *snapshot.Snapshot, p format.BatchParams) (format.BatchPar
 	}
 	for _, k := range p.Fanout {
 		if k < sample.All || k > math.MaxInt32 {
-			return p, paramErrorf("--fanout %d: want a number of neighbours, or -1 for all", k)
+			return p, paramErrorf("--fanout %d: want 0 to %d neighbours, or -1 for all", k, math.MaxInt32)
 		}
 	}
 	if p.BatchSize < 1 || p.BatchSize > math.MaxInt32 {
-		return p, paramErrorf("--batch-size %d: want 1 or more seeds", p.BatchSize)
+		return p, paramErrorf("--batch-size %d: want 1 to %d seeds", p.BatchSize, math.MaxInt32)
 	}
 	if p.Variants < 1 || p.Variants > 1<<20 {
 		return p, paramErrorf("--variants %d: want 1 to %d", p.Variants, 1<<20)

@@ -47,7 +47,7 @@ type Plan struct {
 // left open settled, and the plan. Errors are *ParamError where the request is at fault.
 func Resolve(ctx context.Context, snap *snapshot.Snapshot, p format.BatchParams, opt Options) (format.BatchParams, *Plan, error) {
 	var plan *Plan
-	err := format.Guard("snapshot", func() (err error) {
+	err := format.Guard(snap.Dir, func() (err error) {
 		p, plan, err = resolve(ctx, snap, p, opt)
 		return err
 	})

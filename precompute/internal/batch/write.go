@@ -27,7 +27,7 @@ func SetKey(snapshotID format.Digest, p format.BatchParams) (format.Digest, erro
 func Write(ctx context.Context, job *format.Job, snap *snapshot.Snapshot, p format.BatchParams, opt Options) (format.Digest, *format.BatchSet, error) {
 	var none format.Digest
 	w := &writer{job: job, opt: opt}
-	err := format.Guard("snapshot", func() (err error) {
+	err := format.Guard(snap.Dir, func() (err error) {
 		w.source, err = sourceOf(snap, p, opt.Plan)
 		return err
 	})
@@ -118,7 +118,7 @@ func (w *writer) writeShards(ctx context.Context) error {
 	var next atomic.Int64
 	for range min(threads, len(shards)) {
 		group.Go(func() error {
-			return format.Guard("snapshot", func() error {
+			return format.Guard(w.source.snap.Dir, func() error {
 				a := newAssembler(w.source)
 				defer a.release()
 				for i := next.Add(1) - 1; i < int64(len(shards)); i = next.Add(1) - 1 {

@@ -602,9 +602,14 @@ func (t *trainer) finish(ctx context.Context) (*Result, error) {
 	if t.busy > 0 {
 		r.StallFraction = float64(t.stall) / float64(t.busy)
 	}
-	best := t.best
+	best, last := t.best, t.tensors[:len(t.m.Params())]
 	if st.BestEpoch == 0 {
-		r.BestEpoch, best = st.Epoch, t.tensors[:len(t.m.Params())]
+		r.BestEpoch, best = st.Epoch, last
+	}
+	if better, err := t.lastIsBetter(ctx); err != nil {
+		return nil, err
+	} else if better != nil {
+		r.BestEpoch, r.ValMetric, best = st.Epoch, better, last
 	}
 	for _, h := range best {
 		t.b.Upload(h.named.Value, h.values)
@@ -616,7 +621,7 @@ func (t *trainer) finish(ctx context.Context) (*Result, error) {
 	if r.CheckpointID, err = t.dir.writeTensors(BestFile, exported(best, ""), t.metadata(r.BestEpoch)); err != nil {
 		return nil, err
 	}
-	if _, err := t.dir.writeTensors(LastFile, exported(t.tensors[:len(t.m.Params())], ""), t.metadata(st.Epoch)); err != nil {
+	if _, err := t.dir.writeTensors(LastFile, exported(last, ""), t.metadata(st.Epoch)); err != nil {
 		return nil, err
 	}
 	if err := t.dir.writeParams(t.settings, max(t.c.Epochs, st.Epoch)); err != nil {
@@ -624,6 +629,20 @@ func (t *trainer) finish(ctx context.Context) (*Result, error) {
 	}
 	r.EvalSeconds, r.Seconds, r.PeakRSSBytes = t.evalTime.Seconds(), time.Since(t.started).Seconds(), peakRSS()
 	return r, t.dir.writeJSON(ResultFile, r)
+}
+
+// lastIsBetter evaluates the last epoch where that wasn't due, and returns its metric if it
+// is the best. It is no part of the run's state: a run that goes on to more epochs
+// evaluates those that are due and no other, as one that never stopped here.
+func (t *trainer) lastIsBetter(ctx context.Context) (*float64, error) {
+	if t.state.Epoch%t.settings.EvalEvery == 0 {
+		return nil, nil
+	}
+	v, err := t.validate(ctx)
+	if err != nil || v == nil || t.state.BestMetric != nil && !t.settings.Metric.Better(*v, *t.state.BestMetric) {
+		return nil, err
+	}
+	return v, nil
 }
 
 // judgeBest fills in the metrics of the parameters that the backend holds.
