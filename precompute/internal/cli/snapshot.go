@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,6 +20,7 @@ import (
 // snapshotFlags are the flags of `precompute snapshot`.
 type snapshotFlags struct {
 	in        ingest.Options
+	nodes     []string
 	task      string
 	direction string
 	out       string
@@ -36,8 +38,9 @@ func snapshotCommand(env *command.Env) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return runSnapshot(c, env, f) },
 	}
 	fl := c.Flags()
-	fl.StringSliceVar(&f.in.Edges, "edges", nil, "edge `files` (CSV, TSV or SNAP text; .gz, .zst), read as one input")
-	fl.StringVar(&f.in.Nodes, "nodes", "", "node table: id column, and label, split and feature columns if any")
+	fl.StringSliceVar(&f.in.Edges, "edges", nil, "edge `files` (CSV, TSV, SNAP text, Matrix Market, GraphML, Parquet, Arrow, Neo4j CSV; text also .gz, .zst), read as one input")
+	fl.StringVar(&f.in.Dataset, "dataset", "", "a whole data set in place of the tables: a `path` to Planetoid ind.*, OGB, LINQS, MUSAE, geom-gcn or .npz files")
+	fl.StringSliceVar(&f.nodes, "nodes", nil, "node tables: id column, and label, split and feature columns if any")
 	fl.StringVar(&f.in.Features, "features", "", "features: .npy, .npz, dense CSV, or sparse CSV node,feature[,value]")
 	fl.StringVar(&f.in.Labels, "labels", "", "labels: CSV node,label")
 	fl.StringVar(&f.in.Splits, "splits", "", "splits: CSV node,split..., or lists train=F,valid=F,test=F")
@@ -46,7 +49,7 @@ func snapshotCommand(env *command.Env) *cobra.Command {
 	fl.StringVar(&f.task, "task", string(ingest.TaskAuto), "auto, multiclass, multilabel, binary or regression")
 	fl.StringVar(&f.in.FeatureNorm, "feature-norm", ingest.NormNone, "none, row (each row sums to 1) or standard (each column mean 0, deviation 1)")
 	fl.StringVar(&f.in.MissingFeatures, "missing-features", ingest.MissingError, "nodes without a feature row: error or zero")
-	fl.StringVar(&f.in.Format, "format", ingest.FormatAuto, "format of the edge files: auto, csv, tsv or snap")
+	fl.StringVar(&f.in.Format, "format", ingest.FormatAuto, "format of the edge files: auto, csv, tsv, snap, mtx, graphml, parquet or arrow")
 	fl.StringVar(&f.in.Delimiter, "delimiter", "", "field delimiter of csv files, one character (default comma)")
 	fl.StringVar(&f.in.Header, "header", ingest.HeaderAuto, "whether edge files have a header line: auto, yes or no")
 	fl.StringVar(&f.in.TableHeader, "table-header", ingest.HeaderAuto, "whether the other tables have a header line: auto, yes or no")
@@ -55,6 +58,7 @@ func snapshotCommand(env *command.Env) *cobra.Command {
 	fl.StringVar(&f.in.WeightCol, "weight-col", "", "edge weight column; none switches weights off (default: a column named weight)")
 	fl.StringVar(&f.in.IDCol, "id-col", "", "id column of --nodes and of the tables that have it")
 	fl.StringVar(&f.in.LabelCol, "label-col", "", "label column or columns")
+	fl.StringVar(&f.in.FeatureCols, "feature-cols", "", "feature columns, by names or numbers, or a prefix and * (default: all, of --nodes f0, f1, ...)")
 	fl.StringVar(&f.in.IDType, "id-type", ingest.IDAuto, "auto, string (ids are text) or integer (refuse what is no integer)")
 	fl.StringVar(&f.in.FeatureMember, "feature-member", "", "array of a .npz features file (default x)")
 	fl.IntVar(&f.in.NumFeatures, "num-features", 0, "columns of a sparse features table (default: the largest named + 1)")
@@ -134,6 +138,9 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 	if err != nil {
 		return id, nil, nil, inputError(err)
 	}
+	if err := checkTables(tables, report); err != nil {
+		return id, nil, nil, err
+	}
 	warnings = linesOf(report.Warnings, report, func(f *ingest.FileReport) []string { return f.Warnings })
 	for _, n := range linesOf(report.Notices, report, func(f *ingest.FileReport) []string { return f.Notices }) {
 		env.Note("note", n)
@@ -151,9 +158,15 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 }
 
 func (f *snapshotFlags) check() error {
-	if len(f.in.Edges) == 0 {
-		return command.Usage("--edges is needed: the file or files with the edges")
+	if len(f.in.Edges) == 0 && f.in.Dataset == "" {
+		return command.Usage("--edges (the file or files with the edges) or --dataset is needed")
 	}
+	if len(f.nodes) == 1 {
+		f.in.Nodes = f.nodes[0]
+	} else {
+		f.in.NodeFiles = f.nodes
+	}
+	f.in.Directed = snapshot.Direction(f.direction) == snapshot.Directed
 	if err := needFlag("out", f.out); err != nil {
 		return err
 	}
@@ -192,14 +205,38 @@ func (f *snapshotFlags) roles() (roles, paths []string) {
 	for _, p := range f.in.Edges {
 		add("edges", p)
 	}
-	add("nodes", f.in.Nodes)
+	for _, p := range f.nodes {
+		add("nodes", p)
+	}
 	add("features", f.in.Features)
 	add("labels", f.in.Labels)
 	parts, files, _ := ingest.SplitFiles(f.in.Splits) // check has seen the error
 	for i, path := range files {
 		add("splits "+parts[i], path)
 	}
+	for _, path := range datasetFiles(f.in.Dataset) {
+		add("dataset", path)
+	}
 	return roles, paths
+}
+
+// datasetFiles lists the files that a data set's path may stand for, sorted: all below a
+// directory, else all whose names begin with it.
+func datasetFiles(path string) (files []string) {
+	if path == "" {
+		return nil
+	}
+	dir, prefix := path, ""
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		dir, prefix = filepath.Dir(path), filepath.Base(path)
+	}
+	filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && (prefix == "" || filepath.Dir(p) == dir && strings.HasPrefix(d.Name(), prefix)) {
+			files = append(files, p)
+		}
+		return nil
+	})
+	return files
 }
 
 func (f *snapshotFlags) inputs() []string {
@@ -214,7 +251,7 @@ func (f *snapshotFlags) key() (format.Digest, error) {
 	return format.DigestOf(map[string]any{
 		"kind": snapshot.Kind, "format_version": format.Version,
 		"roles": roles, "names": baseNames(paths),
-		"task": f.task, "direction": f.direction,
+		"task": f.task, "direction": f.direction, "feature_cols": f.in.FeatureCols,
 		"feature_norm": f.in.FeatureNorm, "missing_features": f.in.MissingFeatures, "num_features": f.in.NumFeatures, "feature_member": f.in.FeatureMember,
 		"format": f.in.Format, "delimiter": f.in.Delimiter, "header": f.in.Header, "table_header": f.in.TableHeader,
 		"src": f.in.SrcCol, "dst": f.in.DstCol, "weight": f.in.WeightCol, "id": f.in.IDCol, "label": f.in.LabelCol,
@@ -246,6 +283,20 @@ func inputError(err error) error {
 		return command.BadInput(err)
 	}
 	return err
+}
+
+// checkTables holds what ingest reads against what a snapshot of this version stores.
+func checkTables(t *snapshot.Tables, report *ingest.Report) error {
+	if t.Features != nil && t.Features.NumCols > format.MaxColumns {
+		return command.BadInput(fmt.Errorf("%d feature columns: a feature table has at most %d", t.Features.NumCols, format.MaxColumns))
+	}
+	if t.Edges.Rel != nil {
+		report.Warnings = append(report.Warnings, fmt.Sprintf("%d relations were read, which this version doesn't store: edges of different relations between the same nodes are merged", len(t.RelNames)))
+	}
+	if t.Types != nil {
+		report.Warnings = append(report.Warnings, fmt.Sprintf("%d node types were read, which this version doesn't store", len(t.Types.Names)))
+	}
+	return nil
 }
 
 // linesOf lists what ingest noticed of the input as a whole, then of each file, with the

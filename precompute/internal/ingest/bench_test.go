@@ -7,6 +7,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
 // BenchmarkEdges reads a file of random edges, warm in the page cache, from parsing to numbered nodes.
@@ -72,5 +76,28 @@ func BenchmarkEdges(b *testing.B) {
 			}
 			os.Remove(path)
 		}
+	}
+}
+
+// BenchmarkParquetEdges reads integer ids from Parquet, 1 M edges a time.
+func BenchmarkParquetEdges(b *testing.B) {
+	const edges = 1 << 20
+	schema := arrow.NewSchema([]arrow.Field{{Name: "src", Type: arrow.PrimitiveTypes.Int64}, {Name: "dst", Type: arrow.PrimitiveTypes.Int64}}, nil)
+	rows := array.NewRecordBuilder(memory.NewGoAllocator(), schema)
+	random := rand.New(rand.NewPCG(1, 1))
+	for range edges {
+		rows.Field(0).(*array.Int64Builder).Append(random.Int64N(100_000))
+		rows.Field(1).(*array.Int64Builder).Append(random.Int64N(100_000))
+	}
+	path := writeFile(b, "e.parquet", string(writeColumnar(b, "parquet-zstd", rows.NewRecord(), 1)))
+	for _, slow := range []bool{false, true} {
+		b.Run(fmt.Sprintf("careful=%t", slow), func(b *testing.B) {
+			for b.Loop() {
+				if _, _, err := Read(b.Context(), Options{Edges: []string{path}, noFast: slow}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(edges)*float64(b.N)/b.Elapsed().Seconds()/1e6, "Medges/s")
+		})
 	}
 }

@@ -1,5 +1,6 @@
-// Package ingest reads the user's files into snapshot.Tables: text edge lists (CSV, TSV, SNAP), node tables,
-// features (.npy, .npz, dense and sparse text), labels and splits. External ids become node numbers by their sorted
+// Package ingest reads the user's files into snapshot.Tables: edges, node tables, features, labels and splits, from
+// text (CSV, TSV, SNAP, triples), .npy and .npz, Matrix Market, GraphML, Parquet, Arrow IPC, Neo4j and Gremlin CSV,
+// OpenKE's and LINQS' files, JSON feature maps, and whole data sets (Planetoid, OGB and others). External ids become node numbers by their sorted
 // order, so the order of lines and files, and the number of threads, change nothing but the order of Tables.Edges,
 // which is that of the lines (for any number of threads).
 //
@@ -71,6 +72,53 @@
 // split of Nodes. A node in two parts of one split is an error; with AllowSplitOverlap a warning, and test wins
 // over valid, valid over train. Where there are labels, unlabelled nodes are left out of every part, counted and
 // warned about.
+//
+// # Other formats
+//
+// The kind of a file is told by its name (.mtx .matrixmarket; .graphml; .parquet .pq; .arrow .arrows .feather .ipc;
+// .json; .content .cites; train2id.txt, valid2id.txt and test2id.txt beside entity2id.txt), else by its first bytes
+// (Parquet, Arrow, and for edge files Matrix Market and GraphML), else it is text; Options.Format decides for edge
+// files. Text, Matrix Market, GraphML and JSON may be compressed, Parquet and Arrow compress inside. Files without lines
+// name rows, from 1, in errors. Matrix Market, GraphML and OpenKE files declare their nodes: without Nodes these are the
+// node set, in file order, isolated ones too, and an edge to any other node is an error.
+//
+//   - mtx: square coordinate matrices, general or symmetric (lower triangle only; skew-symmetric without weights). Entry
+//     (i, j) is the edge i -> j, the ids are 1 to the number of rows. Values are weights unless WeightCol is none.
+//   - graphml: keys with defaults, in any order of nodes and edges; attributes are the columns of the node table and of
+//     the edges, by their attr.name. Booleans read as 0 and 1. With Directed, undirected edges come both ways. Nested
+//     graphs, hyperedges and second graphs are refused.
+//   - parquet, arrow: columns of numbers, booleans, strings and bytes; a list column is one column for each value,
+//     name[0], name[1], ..., all rows as wide as the first, and name (or name*) in FeatureCols means all of them. A null
+//     id or weight is an error, a null label or split is none, a null feature is an error. Floats are rounded to
+//     float32 before use, so 1.0 is the class 1. A features, labels or splits table without an id column has the rows
+//     of the nodes.
+//   - property: Neo4j (name:ID(space), :START_ID(space), :END_ID(space), :TYPE, :LABEL, name:type) and Gremlin (~id,
+//     ~from, ~to, ~label, name:type) headers, told by their first row; a file with nothing but a header is that of the
+//     files behind it that have none. An id of the space S is the id S:id; an id without a space stays as it is, and one
+//     that would read like an id with a space is an error. :LABEL (without it the space), or ~label, is the node type,
+//     :TYPE, or ~label, the relation. Columns lose their :type.
+//   - triples: head, relation, tail by position, or under a header of these names. openke: a count, then head, tail,
+//     relation as numbers; the names in entity2id.txt and relation2id.txt are the ids.
+//   - json: {"node": [feature, ...], ...} is a sparse feature table.
+//
+// Relations are also read from any edge file's RelCol, node types from TypeCol of Nodes; all edge files have relations
+// or none has. An edge file - is Options.Stdin, kept in a temporary file meanwhile.
+//
+// Several node tables are read as one with the columns of all; a column that a file lacks is empty there.
+//
+// # Data sets
+//
+// Options.Dataset is one path for everything; parts that are given on their own replace its parts.
+//
+//   - Planetoid: a directory with ind.NAME.*, DIR/ind.NAME, or one of the files. Pickles of protocols 0 to 2 that hold
+//     nothing but numbers, strings, lists, dictionaries, numpy arrays and CSR matrices are read, all else is refused.
+//     Nodes are 0 to N-1; nodes that test.index leaves out have features 0 and no label; the validation part is the 500
+//     nodes behind the training part.
+//   - OGB: a directory with raw/edge.csv.gz, num-node-list, node-feat, node-label and split/NAME/.
+//   - .npz: edges [E, 2], node_features, node_labels, train_masks, val_masks and test_masks. Pickled members are refused.
+//   - LINQS: NAME.content and NAME.cites. The citing node, on the right, is the source.
+//   - OpenKE: a directory; the edges are the training triples. geom-gcn: out1_graph_edges.txt and
+//     out1_node_feature_label.txt. MUSAE: edges.csv, features.json and target.csv.
 //
 // A table given on its own (Features, Labels, Splits) replaces the columns of Nodes, with a notice.
 package ingest

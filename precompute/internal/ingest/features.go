@@ -35,8 +35,16 @@ func isFeatureName(name string) bool {
 }
 
 // nodeFeatures returns the feature table of a node table, nil if there is none or Features replaces it.
-func (r *reader) nodeFeatures(t *table) *denseTable {
+func (r *reader) nodeFeatures(t *table, id int) (*denseTable, error) {
 	d := &denseTable{file: t.in.name, idCol: -1}
+	if r.opt.FeatureCols != "" && r.opt.Features == "" {
+		cols, err := t.featureColumns(id)
+		for _, c := range cols {
+			d.names = append(d.names, t.columnName(c, fmt.Sprint(c+1)))
+		}
+		d.cols = cols
+		return d, err
+	}
 	for i, name := range t.names {
 		if isFeatureName(name) {
 			d.cols = append(d.cols, i)
@@ -44,13 +52,52 @@ func (r *reader) nodeFeatures(t *table) *denseTable {
 		}
 	}
 	if len(d.cols) == 0 {
-		return nil
+		return nil, nil
 	}
 	if r.opt.Features != "" {
 		t.report.noticef("features come from %s: %d feature columns are not used", oneLine(filepath.Base(r.opt.Features)), len(d.cols))
-		return nil
+		return nil, nil
 	}
-	return d
+	return d, nil
+}
+
+// featureColumns resolves FeatureCols; without it, all columns but the id.
+func (t *table) featureColumns(id int) ([]int, error) {
+	var cols []int
+	add := func(c int) {
+		if c != id && !slices.Contains(cols, c) {
+			cols = append(cols, c)
+		}
+	}
+	if t.opt.FeatureCols == "" {
+		cols = make([]int, 0, t.width)
+		for c := range t.width {
+			if c != id {
+				cols = append(cols, c)
+			}
+		}
+		return cols, nil
+	}
+	for part := range strings.SplitSeq(t.opt.FeatureCols, ",") {
+		part = strings.TrimSpace(part)
+		prefix, isPrefix := strings.CutSuffix(part, "*")
+		found := false
+		for c, name := range t.names {
+			if isPrefix && strings.HasPrefix(name, prefix) || strings.HasPrefix(name, part+"[") {
+				add(c)
+				found = true
+			}
+		}
+		if found {
+			continue
+		}
+		c, err := t.column(part, nil, -1, true)
+		if err != nil {
+			return nil, err
+		}
+		add(c)
+	}
+	return cols, nil
 }
 
 // readFeatures reads the feature table, if there is one and it is text.
@@ -67,26 +114,35 @@ func (r *reader) readFeatures(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if t.width == 1 {
+	if t.width == 1 && !t.numbered {
 		return t.headError(t.oneFieldHint(), "no feature column: the first row has 1 field")
 	}
 	if isSparse(t.names) {
 		r.features = &sparseTable{file: t.in.name, weighted: t.width == 3, numCols: r.opt.NumFeatures}
 	} else {
 		d := &denseTable{file: t.in.name, idCol: id}
-		for c := range t.width {
-			if c != id {
-				d.cols = append(d.cols, c)
-				d.names = append(d.names, t.columnName(c, fmt.Sprint(c+1)))
-			}
+		if d.cols, err = t.featureColumns(id); err != nil {
+			return err
+		}
+		for _, c := range d.cols {
+			d.names = append(d.names, t.columnName(c, fmt.Sprint(c+1)))
+		}
+		if err := t.use(append([]int{id}, d.cols...)...); err != nil {
+			return err
+		}
+		if r.opt.FeatureCols != "" {
+			t.noteUnused(append([]int{id}, d.cols...)...)
 		}
 		r.features = d
 	}
 	column := t.columnName(id, "node")
 	for {
 		ok, err := t.next(ctx)
-		if !ok || err != nil {
+		if err != nil {
 			return err
+		}
+		if !ok {
+			return r.endOfRows(t)
 		}
 		num, err := r.number(t, id, column)
 		if err != nil {
@@ -128,7 +184,7 @@ func (d *denseTable) set(ctx context.Context, r *reader, t *table, num int32) er
 		if d.seen[num] {
 			id := string(t.scan.field(d.idCol))
 			return &Error{File: t.in.name, Line: t.scan.start, Column: t.columnName(d.idCol, "node"), Value: id,
-				Msg:  fmt.Sprintf("has a row already in line %d", r.lineOfID(ctx, r.opt.Features, roleFeatures, id)),
+				Msg:  fmt.Sprintf("has a row already in %s %d", t.placeWord(), r.lineOfID(ctx, r.opt.Features, roleFeatures, id)),
 				Hint: "a sparse table needs the header node,feature[,value]"}
 		}
 		d.seen[num] = true
@@ -192,6 +248,10 @@ func (s *sparseTable) set(_ context.Context, r *reader, t *table, num int32) err
 	fault := func(col int, msg, hint string) error {
 		return &Error{File: t.in.name, Line: t.scan.start, Column: t.names[col], Value: string(t.scan.field(col)), Msg: msg, Hint: hint}
 	}
+	if t.src != nil && len(t.scan.field(1)) == 0 { // the node has a row, and nothing in it
+		s.add(sparseEntry{num, -1, 0})
+		return nil
+	}
 	feature, ok := canonicalInt(t.scan.field(1))
 	switch {
 	case !ok || feature < 0:
@@ -211,18 +271,26 @@ func (s *sparseTable) set(_ context.Context, r *reader, t *table, num int32) err
 	if int(feature) >= s.numCols {
 		s.numCols, s.maxLine = int(feature)+1, t.scan.start
 	}
+	s.add(sparseEntry{num, int32(feature), value})
+	return nil
+}
+
+func (s *sparseTable) add(e sparseEntry) {
 	if n := len(s.chunks); n == 0 || len(s.chunks[n-1]) == sparseChunk {
 		s.chunks = append(s.chunks, nil)
 	}
 	last := &s.chunks[len(s.chunks)-1]
-	*last = append(*last, sparseEntry{num, int32(feature), value})
-	return nil
+	*last = append(*last, e)
 }
 
 func (s *sparseTable) place(ctx context.Context, r *reader, number []int32, out []float32, present []bool) error {
 	given := make([]uint64, (len(out)+63)/64) // a bit for each pair given
 	for c, chunk := range s.chunks {
 		for i, e := range chunk {
+			present[number[e.num]] = true
+			if e.feature < 0 {
+				continue
+			}
 			at := int(number[e.num])*s.numCols + int(e.feature)
 			if given[at/64]&(1<<(at%64)) != 0 {
 				if out[at] != e.value {
@@ -232,7 +300,6 @@ func (s *sparseTable) place(ctx context.Context, r *reader, number []int32, out 
 			}
 			given[at/64] |= 1 << (at % 64)
 			out[at] = e.value
-			present[number[e.num]] = true
 		}
 		s.chunks[c] = nil
 	}
@@ -483,6 +550,9 @@ func eachBlock(rows, threads int, f func(b, from, to int)) {
 // openMatrix opens Features if it is a .npy or .npz. Without Nodes its rows are the node set.
 func (r *reader) openMatrix() error {
 	if r.opt.Features == "" {
+		return nil
+	}
+	if r.opt.sources[r.opt.Features] != nil {
 		return nil
 	}
 	head, err := readHead(r.opt.Features)

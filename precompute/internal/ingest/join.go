@@ -9,7 +9,7 @@ import (
 )
 
 // declaring are the kinds of edge files that declare their nodes.
-var declaring = map[string]bool{FormatMTX: true}
+var declaring = map[string]bool{FormatMTX: true, FormatGraphML: true, FormatOpenKE: true}
 
 // joinTables makes several tables one, with the columns of all; a column that a file lacks is empty in its rows. It
 // returns the path that stands for it.
@@ -88,6 +88,7 @@ type joinedSource struct {
 	open  *table
 	from  []int // for each column its place in open, -1 = none
 	done  int   // tables opened
+	used  []int // nil = all columns
 }
 
 type joinedPart struct {
@@ -110,6 +111,17 @@ func (j *joinedSource) next(ctx context.Context, t *table) error {
 				j.from[c] = slices.Index(j.open.names, name)
 			}
 			j.from[0] = j.parts[j.done].id
+			if j.used != nil {
+				var used []int
+				for _, c := range j.used {
+					if c >= 0 && j.from[c] >= 0 {
+						used = append(used, j.from[c])
+					}
+				}
+				if err := j.open.use(used...); err != nil {
+					return err
+				}
+			}
 			t.in.name, t.scan.file = j.open.in.name, j.open.in.name
 			j.done++
 		}
@@ -138,6 +150,11 @@ func (j *joinedSource) next(ctx context.Context, t *table) error {
 			t.scan.nulls[c] = s.nulls[from]
 		}
 	}
+	return nil
+}
+
+func (j *joinedSource) use(cols []int) error {
+	j.used = slices.Clone(cols)
 	return nil
 }
 

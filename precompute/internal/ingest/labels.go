@@ -118,7 +118,7 @@ func (r *reader) readLabels(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if t.width == 1 {
+	if t.width == 1 && !t.numbered {
 		return t.headError(t.oneFieldHint(), "no label column: the first row has 1 field")
 	}
 	var cols []int
@@ -146,12 +146,18 @@ func (r *reader) readLabels(ctx context.Context) error {
 	if r.labels, err = newLabelTable(&r.opt, t, r.opt.Labels, roleLabels, id, cols); err != nil {
 		return err
 	}
+	if err := t.use(append([]int{id}, cols...)...); err != nil {
+		return err
+	}
 	t.noteUnused(append([]int{id}, cols...)...)
 	column := t.columnName(id, "node")
 	for {
 		ok, err := t.next(ctx)
-		if !ok || err != nil {
+		if err != nil {
 			return err
+		}
+		if !ok {
+			return r.endOfRows(t)
 		}
 		num, err := r.number(t, id, column)
 		if err != nil {
@@ -183,7 +189,7 @@ func (l *labelTable) set(ctx context.Context, r *reader, t *table, num int32) er
 	}
 	contradiction := func(i int) error {
 		id := string(t.scan.field(l.idCol))
-		return fault(i, fmt.Sprintf("contradicts line %d about node %s", r.lineOfID(ctx, l.path, l.role, id), quote(id)), "")
+		return fault(i, fmt.Sprintf("contradicts %s %d about node %s", t.placeWord(), r.lineOfID(ctx, l.path, l.role, id), quote(id)), "")
 	}
 	n, k := int(num), len(l.cols)
 	if l.classes != nil {

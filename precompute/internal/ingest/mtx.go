@@ -12,6 +12,9 @@ import (
 // mtxBanner starts a Matrix Market file (Boisvert, Pozo and Remington, The Matrix Market Exchange Formats, NISTIR 5935, 1996).
 var mtxBanner = []byte("%%MatrixMarket")
 
+// maxLoneNodes is how many nodes a file may declare whatever its size; beyond, 64 for each of its bytes.
+const maxLoneNodes = 1 << 24
+
 // mtxHead is what the banner and the size line say.
 type mtxHead struct {
 	pattern, symmetric, skew bool
@@ -66,6 +69,8 @@ func openMTXText(ctx context.Context, opt *Options, path, role string) (*table, 
 				return 0, t.headError("a graph needs a square one", "the matrix has %d rows and %d columns", sizes[0], sizes[1])
 			case sizes[0] > maxNumber:
 				return 0, t.headError("", "%d rows, but at most 2147483647 nodes can be numbered", sizes[0])
+			case sizes[0] > maxLoneNodes+64*t.in.size:
+				return 0, t.headError("is the size line damaged?", "%d nodes in a file of %d bytes", sizes[0], t.in.size)
 			}
 			h.nodes, t.wantRows = sizes[0], sizes[2]
 			if h.pattern {

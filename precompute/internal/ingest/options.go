@@ -113,10 +113,11 @@ type Options struct {
 	noFast    bool // tests: parse every line on the careful path
 	blockSize int  // tests: bytes of text per block; 0 = blockSize
 
-	sources map[string]opener // tables that are no files of their own, by the path that stands for them
-	byRow   map[string]bool   // base names of files whose places are rows, not lines
-	headers map[string]string // property edge file -> the file with its header
-	spaces  map[string]bool   // id spaces of the Neo4j files
+	sources  map[string]opener   // tables that are no files of their own, by the path that stands for them
+	byRow    map[string]bool     // base names of files whose places are rows, not lines
+	headers  map[string]string   // property edge file -> the file with its header
+	spaces   map[string]bool     // id spaces of the Neo4j files
+	wantRows map[string]rowCount // by path, where another file says how many rows there are
 }
 
 // Check returns what is wrong with the options themselves, an *Error with ErrOption.
@@ -172,7 +173,10 @@ func (o Options) withDefaults() (Options, error) {
 	if o.FeatureMember == "" {
 		o.FeatureMember = "x"
 	}
-	if o.MaxFeatureBytes <= 0 {
+	if o.MaxFeatureBytes < 0 || o.NumFeatures < 0 {
+		return o, &Error{Err: ErrOption, Msg: fmt.Sprintf("max feature bytes %d, number of features %d: neither can be negative", o.MaxFeatureBytes, o.NumFeatures)}
+	}
+	if o.MaxFeatureBytes == 0 {
 		o.MaxFeatureBytes = DefaultMaxFeatureBytes
 	}
 	if o.Threads <= 0 {
@@ -182,6 +186,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.blockSize = blockSize
 	}
 	o.sources, o.byRow = map[string]opener{}, map[string]bool{}
+	o.wantRows = map[string]rowCount{}
 	o.headers, o.spaces = map[string]string{}, map[string]bool{}
 	o.Edges, o.NodeFiles = slices.Clone(o.Edges), slices.Clone(o.NodeFiles)
 	return o, nil
@@ -211,7 +216,7 @@ type Report struct {
 type FileReport struct {
 	Name         string // base name
 	Role         string // nodes, edges, features, labels, splits
-	Format       string // csv, tsv, snap, npy, npz
+	Format       string // csv, tsv, snap, npy, npz, mtx, graphml, parquet, arrow, property, triples, openke, json, linqs or a data set's layout
 	Header       bool
 	Lines        int64 // physical lines
 	Rows         int64 // data rows

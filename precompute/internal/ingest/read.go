@@ -57,7 +57,12 @@ func Read(ctx context.Context, opt Options) (*snapshot.Tables, *Report, error) {
 }
 
 func (r *reader) run(ctx context.Context) (*snapshot.Tables, error) {
-	if err := r.declaredNodes(); err != nil {
+	remove, err := r.spoolStdin(ctx)
+	defer remove()
+	if err != nil {
+		return nil, err
+	}
+	if err := r.prepare(ctx); err != nil {
 		return nil, err
 	}
 	if r.opt.Nodes != "" {
@@ -151,11 +156,34 @@ func (r *reader) endOfRows(t *table) error {
 	return nil
 }
 
+// prepare opens the data set and makes one node table of several, or of what the edge files declare.
+func (r *reader) prepare(ctx context.Context) error {
+	o := &r.opt
+	if o.Dataset != "" {
+		if err := r.openDataset(ctx); err != nil {
+			return err
+		}
+	}
+	if err := r.properties(); err != nil {
+		return err
+	}
+	if len(o.NodeFiles) > 0 {
+		if o.Nodes != "" {
+			o.NodeFiles = slices.Insert(o.NodeFiles, 0, o.Nodes)
+		}
+		if o.Nodes = o.NodeFiles[0]; len(o.NodeFiles) > 1 {
+			o.Nodes = joinTables(o, o.NodeFiles)
+		}
+	}
+	return r.declaredNodes()
+}
+
 // declaredNodes makes edge files that declare their nodes the node table, where none is given.
 func (r *reader) declaredNodes() error {
 	if r.opt.Nodes != "" || len(r.opt.Edges) == 0 {
 		return nil
 	}
+	var tables []string
 	for _, path := range r.opt.Edges {
 		if r.opt.sources[path] != nil {
 			return nil
@@ -167,10 +195,15 @@ func (r *reader) declaredNodes() error {
 		if !declaring[kind] {
 			return nil
 		}
+		nodes := "nodes of " + path
+		r.opt.sources[nodes] = func(ctx context.Context, opt *Options, role string) (*table, error) {
+			return openers[kind](ctx, opt, path, role)
+		}
+		tables = append(tables, nodes)
 	}
-	r.opt.Nodes, r.declared = r.opt.Edges[0], true
-	if len(r.opt.Edges) > 1 {
-		r.opt.Nodes = joinTables(&r.opt, r.opt.Edges)
+	if r.opt.Nodes = tables[0]; len(tables) > 1 {
+		r.declared = true
+		r.opt.Nodes = joinTables(&r.opt, tables)
 	}
 	return nil
 }
@@ -240,7 +273,7 @@ func (r *reader) eachID(ctx context.Context, path, role string, f func(line int6
 	}
 	defer t.close()
 	col, err := t.idColumn()
-	if err != nil {
+	if err != nil || t.use(col) != nil {
 		return
 	}
 	for {
@@ -357,12 +390,18 @@ func (r *reader) readNodes(ctx context.Context) error {
 	if splits != nil {
 		used = append(used, splits.cols...)
 	}
-	features := r.nodeFeatures(t)
+	features, err := r.nodeFeatures(t, id)
+	if err != nil {
+		return err
+	}
 	if features != nil {
 		used = append(used, features.cols...)
 		r.features = features
 	}
 	r.labels, r.splits = labels, splits
+	if err := t.use(used...); err != nil {
+		return err
+	}
 	t.noteUnused(used...)
 	column, name := t.columnName(id, "id"), t.in.name
 	for count := int64(1); ; count++ {

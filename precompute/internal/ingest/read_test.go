@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/prelift/prelift/snapshot"
@@ -45,3 +46,5 @@ func sprintDeep(v any) string {
 	}
 	return fmt.Sprintf("%+v", v)
 }
+
+func contains(s, part string) bool { return strings.Contains(s, part) }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/prelift/prelift/snapshot"
@@ -61,6 +62,14 @@ func (t *table) nextOfSource(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
+// use says which columns are wanted, to a source that can leave the others out.
+func (t *table) use(cols ...int) error {
+	if s, ok := t.src.(interface{ use([]int) error }); ok {
+		return s.use(cols)
+	}
+	return nil
+}
+
 // startRow begins a row that put fills.
 func (s *scanner) startRow(place int64) {
 	s.text, s.fields, s.start = s.text[:0], s.fields[:0], place
@@ -96,19 +105,27 @@ var openers map[string]func(ctx context.Context, opt *Options, path, role string
 
 func init() { // openers call openTable
 	openers = map[string]func(ctx context.Context, opt *Options, path, role string) (*table, error){
-		FormatMTX: openMTX,
+		kindProperty: openProperty, FormatTriples: openTriples, FormatOpenKE: openOpenKE,
+		kindJSON: openJSON, kindLINQS: openLINQS, FormatGraphML: openGraphML,
+		FormatMTX: openMTX, FormatParquet: openParquet, FormatArrow: openArrow,
 	}
 }
 
 // extensions are the kinds that a file name tells.
 var extensions = map[string]string{
 	".mtx": FormatMTX, ".matrixmarket": FormatMTX,
+	".parquet": FormatParquet, ".pq": FormatParquet,
+	".arrow": FormatArrow, ".arrows": FormatArrow, ".feather": FormatArrow, ".ipc": FormatArrow,
+	".json": kindJSON, ".content": kindLINQS, ".cites": kindLINQS, ".graphml": FormatGraphML,
 	".csv": kindText, ".tsv": kindText, ".tab": kindText, ".txt": kindText, ".edgelist": kindText, ".edges": kindText,
 	".el": kindText, ".snap": kindText, ".list": kindText,
 }
 
 // kindOf tells the kind of a file by its role, its name and its first bytes.
 func kindOf(opt *Options, path, role string) (string, error) {
+	if opt.headers[path] != "" {
+		return kindProperty, nil
+	}
 	if role == roleEdges {
 		switch opt.Format {
 		case FormatAuto:
@@ -119,6 +136,9 @@ func kindOf(opt *Options, path, role string) (string, error) {
 		}
 	}
 	name := bareName(path)
+	if role == roleEdges && slices.Contains(openKENames, name) && isFile(filepath.Join(filepath.Dir(path), "entity2id.txt")) {
+		return FormatOpenKE, nil
+	}
 	kind := extensions[filepath.Ext(name)]
 	if kind != "" {
 		return kind, nil
@@ -127,8 +147,19 @@ func kindOf(opt *Options, path, role string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if bytes.HasPrefix(head, mtxBanner) && role == roleEdges {
-		return FormatMTX, nil
+	switch {
+	case bytes.HasPrefix(head, parquetMagic):
+		return FormatParquet, nil
+	case bytes.HasPrefix(head, arrowMagic) || bytes.HasPrefix(head, arrowContinue):
+		return FormatArrow, nil
+	}
+	if role == roleEdges {
+		if bytes.HasPrefix(head, mtxBanner) {
+			return FormatMTX, nil
+		}
+		if start := head[:min(len(head), 4096)]; bytes.HasPrefix(start, []byte("<")) && bytes.Contains(start, []byte("<graphml")) {
+			return FormatGraphML, nil
+		}
 	}
 	return kindText, nil
 }
@@ -146,7 +177,7 @@ func peek(path string) ([]byte, error) {
 // rowEdges is the edgeFormat of every kind of edges that is read row by row.
 type rowEdges struct{}
 
-func (rowEdges) match(_ *Options, kind string) bool { return kind != kindText }
+func (rowEdges) match(*Options, string) bool { return true }
 
 // openEdgeRows opens an edge table of any kind.
 func openEdgeRows(ctx context.Context, opt *Options, path string) (*table, edgeColumns, error) {
@@ -194,14 +225,31 @@ func (rowEdges) read(ctx context.Context, r *reader, path string, sink *edgeSink
 	if err := r.alike(t, cols); err != nil {
 		return err
 	}
+	if err := t.use(cols.src, cols.dst, cols.weight, cols.rel); err != nil {
+		return err
+	}
 	t.noteUnused(cols.src, cols.dst, cols.weight, cols.rel)
 	names := [...]string{t.columnName(cols.src, "src"), t.columnName(cols.dst, "dst"), t.columnName(cols.weight, "weight"), t.columnName(cols.rel, "relation")}
 	sink.begin(t.in.name, names[0], names[1], t.in.size)
-	b := &edgeBatch{isBytes: true}
+	b := &edgeBatch{}
+	fast, _ := t.src.(*columnarSource)
 	for more := true; more; {
 		b.rows, b.text, b.places, b.rels = 0, b.text[:0], b.places[:0], b.rels[:0]
-		b.weights, b.marks = b.weights[:0], b.marks[:0]
-		for b.rows < rowsPerBatch && len(b.text) < textPerBatch {
+		b.ints, b.weights, b.marks = b.ints[:0], b.weights[:0], b.marks[:0]
+		b.isBytes, b.err = true, nil
+		if fast != nil && !r.opt.noFast {
+			ok, err := fast.takeInts(ctx, t, cols, b)
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				return err
+			}
+			if b.isBytes = !ok; !ok {
+				b.weights = b.weights[:0]
+			}
+		}
+		for b.isBytes && b.rows < rowsPerBatch && len(b.text) < textPerBatch {
 			if more, b.err = t.next(ctx); b.err == nil && more {
 				b.err = b.take(&t.scan, cols, names[:])
 			}
@@ -210,11 +258,16 @@ func (rowEdges) read(ctx context.Context, r *reader, path string, sink *edgeSink
 			}
 		}
 		sink.file = t.in.name
-		if err := sink.add(b, t.in.read.Load()); err != nil {
+		readBytes := t.in.read.Load()
+		if fast != nil {
+			readBytes = fast.readBytes(t.in.size)
+		}
+		if err := sink.add(b, readBytes); err != nil {
 			return err
 		}
-		r.progress(roleEdges, t.in.read.Load())
+		r.progress(roleEdges, readBytes)
 	}
+	t.finish()
 	r.doneBytes += t.in.size
 	return t.checkRows()
 }
@@ -267,6 +320,9 @@ func (b *edgeBatch) copyText(text []byte) uint64 {
 func (t *table) checkRows() error {
 	if t.wantRows < 0 || t.wantRows == t.row {
 		return nil
+	}
+	if t.wantFile != "" {
+		return &Error{File: t.in.name, Msg: fmt.Sprintf("%s says %d rows, found %d", t.wantFile, t.wantRows, t.row), Hint: "one of the files is cut or was edited"}
 	}
 	return &Error{File: t.in.name, Line: t.headLine, Msg: fmt.Sprintf("line %d says %d, found %d", t.headLine, t.wantRows, t.row), Hint: "the file is cut or was edited"}
 }

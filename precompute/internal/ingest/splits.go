@@ -135,14 +135,14 @@ func (r *reader) readSplits(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if t.width == 1 {
+	if t.width == 1 && !t.numbered {
 		return t.headError("for lists of ids give train=FILE,valid=FILE,test=FILE", "no split column: the first row has 1 field")
 	}
 	r.splits = &splitTable{files: []string{t.in.name}, rep: r.report}
 	for c := range t.width {
 		if c != id {
 			name := fmt.Sprintf("split%d", len(r.splits.cols))
-			if t.width == 2 {
+			if t.width == 2 || t.width == 1 {
 				name = "split"
 			}
 			r.splits.cols = append(r.splits.cols, c)
@@ -152,8 +152,11 @@ func (r *reader) readSplits(ctx context.Context) error {
 	column := t.columnName(id, "node")
 	for {
 		ok, err := t.next(ctx)
-		if !ok || err != nil {
+		if err != nil {
 			return err
+		}
+		if !ok {
+			return r.endOfRows(t)
 		}
 		num, err := r.number(t, id, column)
 		if err != nil {

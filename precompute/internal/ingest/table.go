@@ -60,7 +60,8 @@ type table struct {
 	// head, if set, says what the first row of the file is: not data, but a line before it. It returns the number of
 	// fields of the rows to come.
 	head     func(first []string) (width int, err error)
-	wantRows int64 // rows the file says it has; -1 = it doesn't say
+	wantRows int64  // rows the file says it has; -1 = it doesn't say
+	wantFile string // which other file says so
 }
 
 // openTable opens a table of any format.
@@ -85,6 +86,9 @@ func openText(ctx context.Context, opt *Options, path, role string, set func(*ta
 		return nil, err
 	}
 	t := &table{opt: opt, in: in, report: &FileReport{Name: in.name, Role: role}, relCol: -1, typeCol: -1, wantRows: -1}
+	if want, ok := opt.wantRows[path]; ok {
+		t.wantRows, t.wantFile = want.rows, want.file
+	}
 	if set != nil {
 		err = set(t)
 	}

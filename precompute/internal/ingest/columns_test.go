@@ -1,0 +1,243 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/ipc"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/apache/arrow/go/v15/parquet"
+	"github.com/apache/arrow/go/v15/parquet/compress"
+	"github.com/apache/arrow/go/v15/parquet/pqarrow"
+)
+
+// nodeRecord has 3 nodes with a list of 2 features, a float label with a NaN and a null, and more.
+func nodeRecord() arrow.Record {
+	schema := arrow.NewSchema([]arrow.Field{
+		{Name: "id", Type: arrow.BinaryTypes.String},
+		{Name: "x", Type: arrow.ListOf(arrow.PrimitiveTypes.Float32), Nullable: true},
+		{Name: "label", Type: arrow.PrimitiveTypes.Float64, Nullable: true},
+		{Name: "split", Type: &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String}, Nullable: true},
+		{Name: "big", Type: arrow.PrimitiveTypes.Uint64},
+		{Name: "old", Type: arrow.FixedWidthTypes.Boolean},
+	}, nil)
+	b := array.NewRecordBuilder(memory.NewGoAllocator(), schema)
+	b.Field(0).(*array.StringBuilder).AppendValues([]string{"b", "a", "c"}, nil)
+	x := b.Field(1).(*array.ListBuilder)
+	for _, row := range [][]float32{{1, 2}, {0.1, -3e-9}, {5, 6}} {
+		x.Append(true)
+		x.ValueBuilder().(*array.Float32Builder).AppendValues(row, nil)
+	}
+	b.Field(2).(*array.Float64Builder).AppendValues([]float64{1, 0, 2}, []bool{true, true, false})
+	split := b.Field(3).(*array.BinaryDictionaryBuilder)
+	split.AppendString("train")
+	split.AppendString("test")
+	split.AppendNull()
+	b.Field(4).(*array.Uint64Builder).AppendValues([]uint64{1 << 63, 2, 3}, nil)
+	b.Field(5).(*array.BooleanBuilder).AppendValues([]bool{true, false, true}, nil)
+	return b.NewRecord()
+}
+
+func edgeRecord(weight bool) arrow.Record {
+	fields := []arrow.Field{{Name: "from", Type: arrow.BinaryTypes.LargeString}, {Name: "to", Type: arrow.BinaryTypes.String}}
+	if weight {
+		fields = append(fields, arrow.Field{Name: "weight", Type: arrow.PrimitiveTypes.Float64})
+	}
+	b := array.NewRecordBuilder(memory.NewGoAllocator(), arrow.NewSchema(fields, nil))
+	b.Field(0).(*array.LargeStringBuilder).AppendValues([]string{"a", "b"}, nil)
+	b.Field(1).(*array.StringBuilder).AppendValues([]string{"b", "c"}, nil)
+	if weight {
+		b.Field(2).(*array.Float64Builder).AppendValues([]float64{0.5, 2}, nil)
+	}
+	return b.NewRecord()
+}
+
+// writeColumnar writes a record twice as one of the columnar files.
+func writeColumnar(t testing.TB, how string, rec arrow.Record, times int) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	var err error
+	switch how {
+	case "parquet", "parquet-zstd", "parquet-delta":
+		props := []parquet.WriterProperty{}
+		if how == "parquet-zstd" {
+			props = append(props, parquet.WithCompression(compress.Codecs.Zstd), parquet.WithDataPageVersion(parquet.DataPageV2))
+		}
+		if how == "parquet-delta" {
+			props = append(props, parquet.WithDictionaryDefault(false))
+			for _, column := range []string{"id", "from", "to"} {
+				props = append(props, parquet.WithEncodingFor(column, parquet.Encodings.DeltaLengthByteArray))
+			}
+			props = append(props, parquet.WithEncodingFor("big", parquet.Encodings.DeltaBinaryPacked))
+		}
+		var w *pqarrow.FileWriter
+		if w, err = pqarrow.NewFileWriter(rec.Schema(), &out, parquet.NewWriterProperties(props...), pqarrow.DefaultWriterProps()); err == nil {
+			for range times {
+				if err == nil {
+					err = w.Write(rec)
+				}
+			}
+			if err == nil {
+				err = w.Close()
+			}
+		}
+	case "file", "file-lz4":
+		opts := []ipc.Option{ipc.WithSchema(rec.Schema())}
+		if how == "file-lz4" {
+			opts = append(opts, ipc.WithLZ4())
+		}
+		path := filepath.Join(t.TempDir(), "f")
+		var f *os.File
+		if f, err = os.Create(path); err == nil {
+			var w *ipc.FileWriter
+			if w, err = ipc.NewFileWriter(f, opts...); err == nil {
+				for range times {
+					if err == nil {
+						err = w.Write(rec)
+					}
+				}
+				if err == nil {
+					err = w.Close()
+				}
+			}
+			f.Close()
+			data, _ := os.ReadFile(path)
+			out.Write(data)
+		}
+	case "stream", "stream-zstd":
+		opts := []ipc.Option{ipc.WithSchema(rec.Schema())}
+		if how == "stream-zstd" {
+			opts = append(opts, ipc.WithZstd())
+		}
+		w := ipc.NewWriter(&out, opts...)
+		for range times {
+			if err == nil {
+				err = w.Write(rec)
+			}
+		}
+		if err == nil {
+			err = w.Close()
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+var columnarWays = []string{"parquet", "parquet-zstd", "parquet-delta", "file", "file-lz4", "stream", "stream-zstd"}
+
+func TestColumnar(t *testing.T) {
+	for _, how := range columnarWays {
+		t.Run(how, func(t *testing.T) {
+			nodes := writeFile(t, "nodes", string(writeColumnar(t, how, nodeRecord(), 1)))
+			edges := writeFile(t, "edges", string(writeColumnar(t, how, edgeRecord(true), 2)))
+			tables, _ := mustRead(t, Options{Edges: []string{edges}, Nodes: nodes, FeatureCols: "x,big,old"})
+			wantIDs(t, tables, "a", "b", "c")
+			if want := []float32{0.5, 2, 0.5, 2}; !slices.Equal(tables.Edges.Weight, want) {
+				t.Errorf("weights %v, want %v", tables.Edges.Weight, want)
+			}
+			if f := tables.Features; f.NumCols != 4 || !slices.Equal(f.Data, []float32{0.1, -3e-9, 2, 0, 1, 2, 1 << 63, 1, 5, 6, 3, 1}) {
+				t.Errorf("features %v", f)
+			}
+			wantClasses(t, tables, map[string]string{"a": "0", "b": "1", "c": "none"})
+			wantParts(t, tables, map[string]uint8{"a": 3, "b": 1, "c": 0})
+
+			// The nodes file as a feature table, and one without ids, whose rows are those of the nodes.
+			tables, _ = mustRead(t, Options{Edges: []string{edges}, Features: nodes, FeatureCols: "x"})
+			if f := tables.Features; f.NumCols != 2 || f.Data[0] != 0.1 {
+				t.Errorf("features %v", f)
+			}
+			rec := nodeRecord()
+			bare := array.NewRecord(arrow.NewSchema(rec.Schema().Fields()[1:2], nil), rec.Columns()[1:2], rec.NumRows())
+			features := writeFile(t, "features", string(writeColumnar(t, how, bare, 1)))
+			tables, _ = mustRead(t, Options{Edges: []string{edges}, Nodes: nodes, Features: features})
+			if f := tables.Features; f.NumCols != 2 || f.Data[0] != 0.1 {
+				t.Errorf("features %v", f)
+			}
+			twice := writeFile(t, "features", string(writeColumnar(t, how, bare, 2)))
+			wantRow(t, Options{Edges: []string{edges}, Nodes: nodes, Features: twice}, "features", 4, "a row too many for 3 nodes")
+		})
+	}
+	edges := writeFile(t, "edges", string(writeColumnar(t, "parquet", edgeRecord(false), 1)))
+	wantError(t, Options{Edges: []string{edges}, SrcCol: "head"}, "edges", 0, `no column "head"`, `"from", "to"`)
+	tables, _ := mustRead(t, Options{Edges: []string{edges}, SrcCol: "2", DstCol: "1"})
+	if string(tables.IDs.At(tables.Edges.Src[0])) != "b" {
+		t.Error("columns by number")
+	}
+}
+
+// Damaged files give an *Error or read, without a panic, in little time.
+func TestColumnarDamage(t *testing.T) {
+	tries := 300
+	if testing.Short() {
+		tries = 30
+	}
+	edges := in("26-undirected-listed-twice", "once.txt")
+	for _, how := range columnarWays {
+		rec := nodeRecord()
+		cols := array.NewRecord(arrow.NewSchema(rec.Schema().Fields()[:5], nil), rec.Columns()[:5], rec.NumRows())
+		data := writeColumnar(t, how, cols, 2)
+		r := rand.New(rand.NewPCG(1, 2))
+		path := filepath.Join(t.TempDir(), "features")
+		for i := range tries {
+			bad := slices.Clone(data)
+			switch i % 4 {
+			case 0:
+				bad = bad[:r.IntN(len(bad))]
+			case 1:
+				at := r.IntN(len(bad) - 4)
+				copy(bad[at:], []byte{0xff, 0xff, 0xff, 0x7f})
+			default:
+				for range 1 + i%3 {
+					bad[r.IntN(len(bad))] = byte(r.Uint32())
+				}
+			}
+			if err := os.WriteFile(path, bad, 0o666); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			_, _, err := Read(ctx, Options{Edges: []string{edges}, Features: path, FeatureCols: "x,label,big", MissingFeatures: MissingZero})
+			cancel()
+			if e := (*Error)(nil); err != nil && !errors.As(err, &e) {
+				t.Fatalf("%s, try %d: %v", how, i, err)
+			}
+		}
+	}
+}
+
+// Levels that end before their page does, on which the library's column reader would never return.
+func TestRunsHold(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		b    []byte
+		max  int16
+		n    int64
+		want bool
+	}{
+		{"none", nil, 1, 0, true},
+		{"nothing", nil, 1, 1, false},
+		{"run", []byte{5 << 1, 1}, 1, 5, true},
+		{"short run", []byte{5 << 1, 1}, 1, 6, false},
+		{"run without its value", []byte{5 << 1}, 1, 5, false},
+		{"run of none", []byte{0, 1, 5 << 1, 1}, 1, 5, false},
+		{"groups", []byte{1<<1 | 1, 0xff}, 1, 8, true},
+		{"groups and run", []byte{1<<1 | 1, 0xff, 2 << 1, 0}, 1, 10, true},
+		{"groups of three bits", []byte{1<<1 | 1, 1, 2, 3}, 7, 9, false},
+		{"groups of none", []byte{1}, 1, 1, false},
+		{"endless count", []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, 1, 1, false},
+	} {
+		if got := runsHold(c.b, c.max, c.n); got != c.want {
+			t.Errorf("%s: got %v", c.name, got)
+		}
+	}
+}

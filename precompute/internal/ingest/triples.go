@@ -1,0 +1,243 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// The names by which the columns of a triple file with a header are known.
+var (
+	headNames     = []string{"head", "h", "subject", "src"}
+	relationNames = []string{"relation", "rel", "r", "predicate"}
+	tailNames     = []string{"tail", "t", "object", "dst"}
+)
+
+// openTriples opens a text file of head, relation, tail. A .txt file with tabs in its first line is read as tsv, so
+// that names may hold blanks.
+func openTriples(ctx context.Context, opt *Options, path, role string) (*table, error) {
+	if role != roleEdges {
+		return nil, &Error{File: filepath.Base(path), Msg: "is a triple file: it can give edges only"}
+	}
+	isHeader := opt.Header == HeaderYes
+	t, err := openText(ctx, opt, path, role, func(t *table) error {
+		line, _, _ := bytes.Cut(t.in.carry, []byte{'\n'})
+		if t.format = FormatAuto; bytes.IndexByte(line, '\t') >= 0 && opt.Delimiter == "" {
+			t.format = FormatTSV
+		}
+		d := detectDialect(t.format, opt.Delimiter, t.in.name, t.in.carry)
+		s := scanner{dialect: d}
+		s.reset(append(bytes.TrimRight(slices.Clone(line), "\r"), '\n'), 0, 1)
+		if kind, err := s.next(); opt.Header == HeaderAuto && err == nil && kind == kindRow && len(s.fields) >= 3 {
+			isHeader = is(string(s.field(0)), headNames) && is(string(s.field(1)), relationNames) && is(string(s.field(2)), tailNames)
+		}
+		if t.header = HeaderNo; isHeader {
+			t.header = HeaderYes
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.report.Format = FormatTriples
+	if t.width > 0 && t.width < 3 {
+		t.close()
+		return nil, t.headError(t.triplesHint(), "expected head, relation and tail, got %d %s", t.width, plural(t.width, "field"))
+	}
+	if t.width > 0 {
+		if t.names == nil {
+			t.names = make([]string, t.width)
+		}
+		t.names[0], t.names[1], t.names[2] = "src", "relation", "dst"
+		t.relCol = 1
+	}
+	return t, nil
+}
+
+// triplesHint guesses why a row hasn't three fields.
+func (t *table) triplesHint() string {
+	if t.width == 1 && isInt(t.firsts[0][0]) {
+		return "a count? --format openke reads numbered triples"
+	}
+	return t.oneFieldHint()
+}
+
+// openKENames are the files of numbered triples that are known by name.
+var openKENames = []string{"train2id.txt", "valid2id.txt", "test2id.txt"}
+
+// openOpenKE opens numbered triples as OpenKE has them (Han et al., OpenKE, 2018): a count in line 1, then head, tail,
+// relation as numbers; entity2id.txt and relation2id.txt beside it hold a count and name, number. The ids are the
+// names. As a node table it is entity2id.txt, in the order of the numbers.
+func openOpenKE(ctx context.Context, opt *Options, path, role string) (*table, error) {
+	dir := filepath.Dir(path)
+	entities, err := readNumbered(ctx, opt, filepath.Join(dir, "entity2id.txt"))
+	if err != nil {
+		return nil, err
+	}
+	if role == roleNodes {
+		t := newSourceTable(opt, filepath.Join(dir, "entity2id.txt"), role, FormatOpenKE, []string{"id"}, false, &memorySource{n: entities.len(), put: func(i int, s *scanner) {
+			s.start = entities.lines[i]
+			s.put(entities.name(i))
+		}})
+		t.fixedID = true
+		return t, nil
+	}
+	if role != roleEdges {
+		return nil, &Error{File: filepath.Base(path), Msg: "holds numbered triples: it can give edges only"}
+	}
+	relations, err := readNumbered(ctx, opt, filepath.Join(dir, "relation2id.txt"))
+	if err != nil {
+		return nil, err
+	}
+	text, err := openCounted(ctx, opt, path, 3)
+	if err != nil {
+		return nil, err
+	}
+	t := newSourceTable(opt, path, role, FormatOpenKE, []string{"src", "dst", "relation"}, false, &openKESource{text: text, entities: entities, relations: relations})
+	t.in, t.relCol = text.in, 2
+	return t, nil
+}
+
+// openCounted opens a text file with a count in its first line and rows of that many fields.
+func openCounted(ctx context.Context, opt *Options, path string, width int) (*table, error) {
+	t, err := openText(ctx, opt, path, roleEdges, func(t *table) error {
+		lines := bytes.SplitN(t.in.carry, []byte{'\n'}, 3)
+		if t.format = FormatSNAP; len(lines) > 1 && bytes.IndexByte(lines[1], '\t') >= 0 {
+			t.format = FormatTSV
+		}
+		t.head = func(first []string) (int, error) {
+			v, ok := canonicalInt([]byte(first[0]))
+			if !ok || v < 0 || len(first) != 1 {
+				return 0, t.headError("files in OpenKE's form begin with their number of rows", "is no count: %s", quote(strings.Join(first, " ")))
+			}
+			t.wantRows = v
+			return width, nil
+		}
+		return nil
+	})
+	if err == nil && t.wantRows < 0 {
+		t.close()
+		return nil, &Error{File: t.in.name, Msg: "is empty: no count in line 1"}
+	}
+	return t, err
+}
+
+// numbered is the content of entity2id.txt or relation2id.txt: names by number.
+type numbered struct {
+	file  string
+	text  []byte
+	names []uint64 // packed spans of text
+	lines []int64
+}
+
+func (n *numbered) len() int          { return len(n.names) }
+func (n *numbered) name(i int) []byte { return unpack(n.text, n.names[i]) }
+
+// readNumbered reads name, number rows; the numbers must be 0 to the count-1, each once.
+func readNumbered(ctx context.Context, opt *Options, path string) (*numbered, error) {
+	t, err := openCounted(ctx, opt, path, 2)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	out := &numbered{file: t.in.name}
+	var order []int64
+	for {
+		ok, err := t.next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			break
+		}
+		name := t.scan.field(0)
+		if err := checkID(name, t.in.name, t.scan.start, "name"); err != nil {
+			return nil, err
+		}
+		v, ok := canonicalInt(t.scan.field(1))
+		if !ok || v < 0 || v >= t.wantRows {
+			return nil, &Error{File: t.in.name, Line: t.scan.start, Column: "number", Value: string(t.scan.field(1)), Msg: fmt.Sprintf("is out of 0..%d", t.wantRows-1)}
+		}
+		off := len(out.text)
+		out.text = append(out.text, name...)
+		out.names = append(out.names, pack(span{off, len(out.text)}))
+		out.lines = append(out.lines, t.scan.start)
+		order = append(order, v)
+	}
+	if err := t.checkRows(); err != nil {
+		return nil, err
+	}
+	names, lines := make([]uint64, len(order)), make([]int64, len(order))
+	for i, v := range order {
+		if lines[v] != 0 {
+			return nil, &Error{File: t.in.name, Line: out.lines[i], Column: "number", Value: fmt.Sprint(v), Msg: fmt.Sprintf("is given twice, first in line %d", lines[v])}
+		}
+		names[v], lines[v] = out.names[i], out.lines[i]
+	}
+	out.names, out.lines = names, lines
+	return out, nil
+}
+
+// openKESource gives triples by name.
+type openKESource struct {
+	text                *table
+	entities, relations *numbered
+}
+
+func (o *openKESource) close() {} // the table closes the input
+
+func (o *openKESource) next(ctx context.Context, t *table) error {
+	ok, err := o.text.next(ctx)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		if err := o.text.checkRows(); err != nil {
+			return err
+		}
+		return io.EOF
+	}
+	s := &o.text.scan
+	t.scan.startRow(s.start)
+	for i, from := range []*numbered{o.entities, o.entities, o.relations} {
+		v, ok := canonicalInt(s.field(i))
+		if !ok || v < 0 || v >= int64(from.len()) {
+			what := [...]string{"head", "tail", "relation"}[i]
+			e := &Error{File: t.in.name, Line: s.start, Column: what, Value: string(s.field(i)), Msg: fmt.Sprintf("is out of 0..%d", from.len()-1), Hint: "the numbers of " + from.file}
+			if i == 2 {
+				e.Msg = fmt.Sprintf("is a relation id out of 0..%d", from.len()-1)
+				e.Hint = "the order of the columns is head, tail, relation"
+			} else {
+				e.Msg = fmt.Sprintf("is an entity id out of 0..%d", from.len()-1)
+			}
+			return e
+		}
+		t.scan.put(from.name(int(v)))
+	}
+	return nil
+}
+
+// openKEFiles finds a directory of numbered triples.
+func openKEFiles(path string) []string {
+	var files []string
+	for _, name := range []string{"train2id.txt", "entity2id.txt", "relation2id.txt"} {
+		file := filepath.Join(path, name)
+		if !isFile(file) {
+			return nil
+		}
+		files = append(files, file)
+	}
+	return files
+}
+
+// openOpenKESet makes the training triples the edges.
+func openOpenKESet(_ context.Context, opt *Options, files []string) error {
+	if len(opt.Edges) == 0 {
+		opt.Edges, opt.Format = files[:1], FormatOpenKE
+	}
+	return nil
+}
