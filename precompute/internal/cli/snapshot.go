@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -178,6 +177,11 @@ func (f *snapshotFlags) check() error {
 		return err
 	}
 	f.in.Task, f.in.Threads = snapshot.Task(f.task), f.threads
+	if f.in.Dataset != "" {
+		if _, err := ingest.DatasetFiles(f.in.Dataset); err != nil {
+			return inputError(err)
+		}
+	}
 	return inputError(f.in.Check())
 }
 
@@ -214,29 +218,13 @@ func (f *snapshotFlags) roles() (roles, paths []string) {
 	for i, path := range files {
 		add("splits "+parts[i], path)
 	}
-	for _, path := range datasetFiles(f.in.Dataset) {
-		add("dataset", path)
+	if f.in.Dataset != "" {
+		files, _ := ingest.DatasetFiles(f.in.Dataset) // check has seen the error
+		for _, path := range files {
+			add("dataset", path)
+		}
 	}
 	return roles, paths
-}
-
-// datasetFiles lists the files that a data set's path may stand for, sorted: all below a
-// directory, else all whose names begin with it.
-func datasetFiles(path string) (files []string) {
-	if path == "" {
-		return nil
-	}
-	dir, prefix := path, ""
-	if info, err := os.Stat(path); err != nil || !info.IsDir() {
-		dir, prefix = filepath.Dir(path), filepath.Base(path)
-	}
-	filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() && (prefix == "" || filepath.Dir(p) == dir && strings.HasPrefix(d.Name(), prefix)) {
-			files = append(files, p)
-		}
-		return nil
-	})
-	return files
 }
 
 func (f *snapshotFlags) inputs() []string {

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bufio"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -224,6 +225,9 @@ func (p *parquetReader) read(ctx context.Context, used []bool, values []columnVa
 	return rows, err
 }
 
+// maxPageHeader is the most bytes a page header may take, its statistics included.
+const maxPageHeader = 1 << 18
+
 // openGroup opens the columns of the next row group.
 func (p *parquetReader) openGroup(used []bool) error {
 	group := p.pf.RowGroup(p.group)
@@ -253,7 +257,10 @@ func (p *parquetReader) openGroup(used []bool) error {
 		if err := checkPages(p.f, start, meta.TotalCompressedSize(), p.size); err != nil {
 			return err
 		}
-		pages, err := group.GetColumnPageReader(l.index)
+		// A stream of our own: the library's gives bytes behind the end of the column for ever, and a damaged page
+		// header then makes it look for the next page for ever. Reading ends by the number of values.
+		stream := bufio.NewReaderSize(io.NewSectionReader(p.f, start, p.size-start), maxPageHeader)
+		pages, err := file.NewPageReader(stream, meta.NumValues(), meta.Compression(), newLimitAllocator(p.size), nil)
 		if err != nil {
 			return err
 		}
