@@ -58,7 +58,22 @@ func (r *reader) nodeFeatures(t *table, id int) (*denseTable, error) {
 		t.report.noticef("features come from %s: %d feature columns are not used", oneLine(filepath.Base(r.opt.Features)), len(d.cols))
 		return nil, nil
 	}
-	return d, nil
+	return d, t.sortFeatures(d)
+}
+
+// sortFeatures puts the columns f0, f1, ... of a node table in the order of their numbers, each of which must be there once.
+func (t *table) sortFeatures(d *denseTable) error {
+	cols, names := make([]int, len(d.cols)), make([]string, len(d.cols))
+	for i, name := range d.names {
+		number, _ := canonicalInt([]byte(name[1:])) // isFeatureName has seen that it is one
+		if number >= int64(len(cols)) || names[number] != "" {
+			return t.headError("name them f0, f1, ... without a gap, or choose them by --feature-cols",
+				"%d feature columns, and %s is beyond them or there twice", len(cols), quote(name))
+		}
+		cols[number], names[number] = d.cols[i], name
+	}
+	d.cols, d.names = cols, names
+	return nil
 }
 
 // featureColumns resolves FeatureCols; without it, all columns but the id.

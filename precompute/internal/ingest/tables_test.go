@@ -283,8 +283,13 @@ func TestNodes(t *testing.T) {
 	wantIDs(t, tables, "a", "b", "c", "d")
 	wantClasses(t, tables, map[string]string{"a": "red", "b": "none", "c": "red", "d": "blue"})
 	wantParts(t, tables, map[string]snapshot.Part{"a": 1, "b": 0, "c": 3, "d": 0})
-	if !slices.Equal(tables.Features.Data, []float32{5, 6, 7, 8, 1, 2, 3, 4}) {
+	if !slices.Equal(tables.Features.Data, []float32{6, 5, 8, 7, 2, 1, 4, 3}) { // by number, not by place
 		t.Errorf("features %v", tables.Features.Data)
+	}
+	for _, head := range []string{"f0,f2", "f0,f0", "f1,f2", "f0,f99999999999"} {
+		wantError(t, withTables(t, func(o *Options) {
+			o.Nodes = writeFile(t, "nodes.csv", "id,"+head+"\na,1,2\nb,3,4\nc,5,6\nd,7,8\n")
+		}), "nodes.csv", 1, "beyond them or there twice")
 	}
 	if got := fmt.Sprint(report.Files[0].Notices); !strings.Contains(got, `columns not used: "name", "fx"`) || report.Files[0].Lines != 6 || report.Files[0].Rows != 4 {
 		t.Errorf("report %+v", report.Files[0])
