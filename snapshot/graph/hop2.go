@@ -141,7 +141,7 @@ func expansions(ctx context.Context, c *CSR, keys []uint64, opt HopOptions) (*Ho
 		x.Indptr[v+1] = x.Indptr[v] + min(c.neighbours(v), int64(opt.ExpandLimit))
 	}
 	x.Indices = make([]int32, x.Indptr[numNodes])
-	base := hash(forHop2)
+	base := Hash(forHop2)
 	type candidate struct {
 		hash uint64
 		node int32
@@ -150,10 +150,10 @@ func expansions(ctx context.Context, c *CSR, keys []uint64, opt HopOptions) (*Ho
 		var row []candidate
 		return func(v int32) {
 			row = row[:0]
-			of := fold(base, keys[v])
+			of := Fold(base, keys[v])
 			for _, u := range c.Row(v) {
 				if u != v {
-					row = append(row, candidate{fold(of, keys[u]), u})
+					row = append(row, candidate{Fold(of, keys[u]), u})
 				}
 			}
 			slices.SortFunc(row, func(a, b candidate) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.node, b.node)) })

@@ -119,7 +119,7 @@ func VerifyHop2(c *CSR, keys []uint64, opt HopOptions, h *Hop2, audit Hop2Audit)
 		}
 		want.Hop1Entries += int64(len(expand[v]))
 		sort.SliceStable(expand[v], func(i, j int) bool {
-			return hash(4, keys[v], keys[expand[v][i]]) < hash(4, keys[v], keys[expand[v][j]])
+			return Hash(4, keys[v], keys[expand[v][i]]) < Hash(4, keys[v], keys[expand[v][j]])
 		})
 		if len(expand[v]) > opt.ExpandLimit {
 			want.NumSampled++
