@@ -69,6 +69,15 @@ func BuildHop2(ctx context.Context, c *CSR, keys []uint64, opt HopOptions) (*Hop
 			audit.NumSampled++
 		}
 	}
+	progress := func(before int64) func(rows int64) {
+		if opt.Progress == nil {
+			return nil
+		}
+		return func(rows int64) { opt.Progress(before+rows, 2*int64(numNodes)) }
+	}
+	if opt.Progress != nil {
+		opt.Progress(0, 2*int64(numNodes))
+	}
 	expand, err := expansions(ctx, c, keys, opt)
 	if err != nil {
 		return nil, Hop2Audit{}, err
@@ -78,12 +87,6 @@ func BuildHop2(ctx context.Context, c *CSR, keys []uint64, opt HopOptions) (*Hop
 	// the row under a higher one.
 	h := &Hop2{Indptr: make([]int64, numNodes+1)}
 	lengths := h.Indptr[1:]
-	progress := func(before int64) func(rows int64) {
-		if opt.Progress == nil {
-			return nil
-		}
-		return func(rows int64) { opt.Progress(before+rows, 2*int64(numNodes)) }
-	}
 	err = forRows(ctx, numNodes, opt.Threads, progress(0), func() func(v int32) {
 		s := newHop2Scratch(numNodes)
 		return func(v int32) { lengths[v] = int64(len(s.row(c, expand, v, opt.Hop2Cap))) }
