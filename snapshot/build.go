@@ -24,7 +24,7 @@ import (
 // Options steer Build without shaping what it writes.
 type Options struct {
 	Threads  int                                  // 0: all cores
-	Progress func(step string, done, total int64) // may be nil
+	Progress func(step string, done, total int64) // may be nil; called by several goroutines at a time
 }
 
 // Build writes the snapshot of t into job and publishes it. It returns the snapshot's
