@@ -211,6 +211,67 @@ func (r *Record) checkSection(s *Section) error {
 		return r.wantLen(s, r.NumNodes())
 	case NamesOffsets:
 		return r.wantOffsets(s, max(s.NumElements(), 1)-1, r.lenOf(NamesBytes, s.Layer))
+
+	case Hop2Indptr:
+		if err := r.wantBeside(s, Hop2Indices); err != nil {
+			return err
+		}
+		return r.wantOffsets(s, r.NumNodes(), r.lenOf(Hop2Indices, s.Layer))
+	case Hop2Indices:
+		if err := r.wantBeside(s, Hop2Indptr); err != nil {
+			return err
+		}
+		return r.wantIndices(s, s.NumElements(), r.NumNodes())
+
+	case RankPageRank:
+		return wantPositive[float64](r, s, r.NumNodes())
+	case RankWeight:
+		return wantPositive[float32](r, s, r.NumNodes())
+	case RankMass:
+		return wantPositive[float64](r, s, s.NumElements())
+	case RankOrder:
+		return r.wantPermutation(s)
+	}
+	if s.Kind>>8 == Hop1Code>>8 {
+		return r.checkHop1(s)
+	}
+	return nil
+}
+
+// checkHop1 checks a section of the index of neighbours: what follows from lengths, and that offsets stay inside.
+// What the runs hold is checked by who reads them (SPEC 9.4).
+func (r *Record) checkHop1(s *Section) error {
+	for kind := Hop1Code; kind <= Hop1Large; kind++ {
+		if err := r.wantBeside(s, kind); err != nil {
+			return err
+		}
+	}
+	numGroups := (r.NumNodes() + HopGroupNodes - 1) / HopGroupNodes
+	numLarge, numChunks := r.lenOf(Hop1LargeStart, s.Layer), r.lenOf(Hop1ChunkBase, s.Layer)
+	runBytes := func(kind Kind) uint64 { return max(r.lenOf(kind, s.Layer), HopSlack) - HopSlack }
+	switch s.Kind {
+	case Hop1Code, Hop1Offset:
+		return r.wantLen(s, r.NumNodes())
+	case Hop1GroupStart:
+		return r.wantOffsets(s, numGroups, runBytes(Hop1Compact))
+	case Hop1GroupLarge:
+		return r.wantOffsets(s, numGroups, numLarge)
+	case Hop1LargeChunk:
+		return r.wantOffsets(s, numLarge, numChunks)
+	case Hop1LargeStart:
+		return r.wantRising(s, runBytes(Hop1Large))
+	case Hop1LargeLast:
+		return r.wantBytes(s, numLarge, HopChunk-1)
+	case Hop1LargeShift:
+		return r.wantShifts(s, numLarge)
+	case Hop1ChunkBase:
+		return r.wantIndices(s, numChunks, r.NumNodes())
+	case Hop1ChunkStart:
+		return r.wantLen(s, numChunks)
+	case Hop1Compact, Hop1Large:
+		if n := len(s.data); n < HopSlack || !allZero(s.data[n-HopSlack:]) {
+			return faultf(ErrLayout, r.place, "%s doesn't end with %d zero bytes", s.Kind, HopSlack)
+		}
 	}
 	return nil
 }
@@ -262,18 +323,80 @@ func (r *Record) wantRows(s *Section, want uint64) error {
 	return nil
 }
 
-// wantOffsets checks an array of n+1 offsets that rises from 0 to end.
+// wantOffsets checks an i64 or i32 array of n+1 offsets that rises from 0 to end.
 func (r *Record) wantOffsets(s *Section, n, end uint64) error {
 	if err := r.wantLen(s, n+1); err != nil {
 		return err
 	}
-	v := view[int64](s.data)
+	if s.DType == I32 {
+		return checkOffsets[int32](r, s, end)
+	}
+	return checkOffsets[int64](r, s, end)
+}
+
+func checkOffsets[T int32 | int64](r *Record, s *Section, end uint64) error {
+	v := view[T](s.data)
+	n := len(v) - 1
 	if v[0] != 0 || v[n] < 0 || uint64(v[n]) != end {
 		return faultf(ErrLayout, r.place, "%s runs from %d to %d, want 0 to %d", s.name(), v[0], v[n], end)
 	}
 	for i := range n {
 		if v[i] > v[i+1] {
 			return faultf(ErrLayout, r.place, "%s falls from %d to %d at %d", s.name(), v[i], v[i+1], i+1)
+		}
+	}
+	return nil
+}
+
+// wantRising checks that an i64 array never falls and lies in 0..end.
+func (r *Record) wantRising(s *Section, end uint64) error {
+	previous := int64(0)
+	for i, x := range view[int64](s.data) {
+		if x < previous || uint64(x) > end {
+			return faultf(ErrLayout, r.place, "element %d of %s is %d after %d, at most %d", i, s.name(), x, previous, end)
+		}
+		previous = x
+	}
+	return nil
+}
+
+// wantShifts checks n shifts of directories, each 0..31 or HopNoDirectory.
+func (r *Record) wantShifts(s *Section, n uint64) error {
+	if err := r.wantLen(s, n); err != nil {
+		return err
+	}
+	for i, x := range s.data {
+		if x > 31 && x != HopNoDirectory {
+			return faultf(ErrLayout, r.place, "element %d of %s is %d, want 0 to 31 or %d", i, s.name(), x, HopNoDirectory)
+		}
+	}
+	return nil
+}
+
+// wantPositive checks n floats over 0 and below infinity.
+func wantPositive[T float32 | float64](r *Record, s *Section, n uint64) error {
+	if err := r.wantLen(s, n); err != nil {
+		return err
+	}
+	for i, x := range view[T](s.data) {
+		if !(x > 0) || math.IsInf(float64(x), 0) {
+			return faultf(ErrLayout, r.place, "element %d of %s is %v, want a number over 0", i, s.name(), x)
+		}
+	}
+	return nil
+}
+
+// wantPermutation checks an i32 array that lists each node once.
+func (r *Record) wantPermutation(s *Section) error {
+	if err := r.wantIndices(s, r.NumNodes(), r.NumNodes()); err != nil {
+		return err
+	}
+	seen := make([]uint64, (s.NumElements()+63)/64)
+	for i, v := range view[uint32](s.data) {
+		if bit := uint64(1) << (v % 64); seen[v/64]&bit != 0 {
+			return faultf(ErrLayout, r.place, "element %d of %s is %d, listed before", i, s.name(), v)
+		} else {
+			seen[v/64] |= bit
 		}
 	}
 	return nil

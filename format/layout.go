@@ -41,8 +41,8 @@ const (
 	FileIDs      FileKind = 4  // external ids and node keys
 	FileLabels   FileKind = 5  // labels, masks, names
 	FileTopology FileKind = 6  // a snapshot's CSR, components and norm factors
-	FileHops     FileKind = 7  // a snapshot's degree-bucketed hop index (reserved)
-	FileRank     FileKind = 8  // a snapshot's PageRank and locality order (reserved)
+	FileHops     FileKind = 7  // a snapshot's degree-bucketed hop index
+	FileRank     FileKind = 8  // a snapshot's PageRank, sampling weights and locality order
 	FileKG       FileKind = 9  // knowledge-graph permutation and known triples (reserved)
 	FileCoefs    FileKind = 10 // per-node coefficient factors of the whole graph, for evaluation blocks
 )
@@ -268,6 +268,37 @@ const (
 
 	NamesOffsets Kind = 0x0B01 // i64 [names+1]
 	NamesBytes   Kind = 0x0B02 // u8 [bytes]
+
+	// The index of neighbours (SPEC 5.5): nodes in groups of 32, large rows, chunks of 128 neighbours.
+	Hop1Code       Kind = 0x0C01 // u8 [nodes] neighbours, HopLargeRow for a large row
+	Hop1Offset     Kind = 0x0C02 // u16 [nodes]
+	Hop1GroupStart Kind = 0x0C03 // i64 [groups+1]
+	Hop1GroupLarge Kind = 0x0C04 // i32 [groups+1]
+	Hop1Compact    Kind = 0x0C05 // u8 [bytes]
+	Hop1LargeChunk Kind = 0x0C06 // i64 [large+1]
+	Hop1LargeStart Kind = 0x0C07 // i64 [large]
+	Hop1LargeLast  Kind = 0x0C08 // u8 [large]
+	Hop1LargeShift Kind = 0x0C09 // u8 [large]
+	Hop1ChunkBase  Kind = 0x0C0A // i32 [chunks]
+	Hop1ChunkStart Kind = 0x0C0B // u32 [chunks]
+	Hop1Large      Kind = 0x0C0C // u8 [bytes]
+
+	Hop2Indptr  Kind = 0x0D01 // i64 [nodes+1]
+	Hop2Indices Kind = 0x0D02 // i32 [entries]
+
+	RankPageRank Kind = 0x0E01 // f64 [nodes]
+	RankWeight   Kind = 0x0E02 // f32 [nodes] chance of a node within its component
+	RankMass     Kind = 0x0E03 // f64 [components] chance of a component
+	RankOrder    Kind = 0x0E04 // i32 [nodes] node at each place of the locality order
+)
+
+// Constants of the hop index.
+const (
+	HopGroupNodes  = 32   // nodes that share one start
+	HopChunk       = 128  // neighbours of a chunk of a large row
+	HopLargeRow    = 0xFF // hop1.code of a large row
+	HopNoDirectory = 0xFF // hop1.large_shift of a large row without a directory
+	HopSlack       = 8    // zero bytes behind the runs, for reads of 64 bits
 )
 
 // kindSpec is what SPEC 5.1 says of a section kind: its name, the element types it
@@ -331,6 +362,27 @@ var kindSpecs = map[Kind]kindSpec{
 
 	NamesOffsets: {"names.offsets", 1, []DType{I64}},
 	NamesBytes:   {"names.bytes", 1, []DType{U8}},
+
+	Hop1Code:       {"hop1.code", 1, []DType{U8}},
+	Hop1Offset:     {"hop1.offset", 1, []DType{U16}},
+	Hop1GroupStart: {"hop1.group_start", 1, []DType{I64}},
+	Hop1GroupLarge: {"hop1.group_large", 1, []DType{I32}},
+	Hop1Compact:    {"hop1.compact", 1, []DType{U8}},
+	Hop1LargeChunk: {"hop1.large_chunk", 1, []DType{I64}},
+	Hop1LargeStart: {"hop1.large_start", 1, []DType{I64}},
+	Hop1LargeLast:  {"hop1.large_last", 1, []DType{U8}},
+	Hop1LargeShift: {"hop1.large_shift", 1, []DType{U8}},
+	Hop1ChunkBase:  {"hop1.chunk_base", 1, []DType{I32}},
+	Hop1ChunkStart: {"hop1.chunk_start", 1, []DType{U32}},
+	Hop1Large:      {"hop1.large", 1, []DType{U8}},
+
+	Hop2Indptr:  {"hop2.indptr", 1, []DType{I64}},
+	Hop2Indices: {"hop2.indices", 1, []DType{I32}},
+
+	RankPageRank: {"rank.pagerank", 1, []DType{F64}},
+	RankWeight:   {"rank.weight", 1, []DType{F32}},
+	RankMass:     {"rank.mass", 1, []DType{F64}},
+	RankOrder:    {"rank.order", 1, []DType{I32}},
 }
 
 // String gives the name SPEC.md uses, as "block.indptr".

@@ -529,6 +529,21 @@ func (r *Record) Uint8s(kind Kind, layer uint16) []uint8 {
 	return sectionView[uint8](r, kind, layer, CoefNone, U8)
 }
 
+// Uint16s is Int32s for u16.
+func (r *Record) Uint16s(kind Kind, layer uint16) []uint16 {
+	return sectionView[uint16](r, kind, layer, CoefNone, U16)
+}
+
+// Uint32s is Int32s for u32.
+func (r *Record) Uint32s(kind Kind, layer uint16) []uint32 {
+	return sectionView[uint32](r, kind, layer, CoefNone, U32)
+}
+
+// Float64s is Int32s for f64.
+func (r *Record) Float64s(kind Kind, layer uint16) []float64 {
+	return sectionView[float64](r, kind, layer, CoefNone, F64)
+}
+
 // Float32s is Int32s for f32, with the coefficient kind for coef sections (CoefNone for others).
 func (r *Record) Float32s(kind Kind, layer uint16, coef Coef) []float32 {
 	return sectionView[float32](r, kind, layer, coef, F32)

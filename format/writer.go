@@ -40,8 +40,8 @@ func (s *SectionSpec) sizeBytes() (uint64, error) {
 	return size, nil
 }
 
-// Int32Section, Int64Section, Uint64Section, Uint8Section and Float32Section describe
-// a one-dimensional section that holds v; v must stay unchanged until it is written.
+// Int32Section and its siblings describe a one-dimensional section that holds v; v must
+// stay unchanged until it is written.
 func Int32Section(kind Kind, layer uint16, v []int32) SectionSpec {
 	return SectionSpec{Kind: kind, Layer: layer, DType: I32, Shape: []uint64{uint64(len(v))}, Data: dataOf(v)}
 }
@@ -59,6 +59,21 @@ func Uint64Section(kind Kind, layer uint16, v []uint64) SectionSpec {
 // Uint8Section is Int32Section for u8.
 func Uint8Section(kind Kind, layer uint16, v []uint8) SectionSpec {
 	return SectionSpec{Kind: kind, Layer: layer, DType: U8, Shape: []uint64{uint64(len(v))}, Data: dataOf(v)}
+}
+
+// Uint16Section is Int32Section for u16.
+func Uint16Section(kind Kind, layer uint16, v []uint16) SectionSpec {
+	return SectionSpec{Kind: kind, Layer: layer, DType: U16, Shape: []uint64{uint64(len(v))}, Data: dataOf(v)}
+}
+
+// Uint32Section is Int32Section for u32.
+func Uint32Section(kind Kind, layer uint16, v []uint32) SectionSpec {
+	return SectionSpec{Kind: kind, Layer: layer, DType: U32, Shape: []uint64{uint64(len(v))}, Data: dataOf(v)}
+}
+
+// Float64Section is Int32Section for f64.
+func Float64Section(kind Kind, layer uint16, v []float64) SectionSpec {
+	return SectionSpec{Kind: kind, Layer: layer, DType: F64, Shape: []uint64{uint64(len(v))}, Data: dataOf(v)}
 }
 
 // Float32Section is Int32Section for f32, with a coefficient kind for coef sections.

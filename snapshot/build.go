@@ -2,8 +2,8 @@
 // topology: CSR rows, components, norm factors, external ids, features, labels and
 // splits, all under one id, the SHA-256 of its canonical manifest (SPEC 6).
 //
-// The way from a Tables to a snapshot is straight: rows, components, norms, then one
-// file after the other through package format. Nothing here draws random numbers, and
+// The way from a Tables to a snapshot is straight: rows, components, norms, ranks, hop index, then
+// one file after the other through package format. Nothing here draws random numbers, and
 // the bytes depend on the Tables and Params alone.
 package snapshot
 
@@ -24,18 +24,28 @@ import (
 // Options steer Build without shaping what it writes.
 type Options struct {
 	Threads  int                                  // 0: all cores
-	Progress func(step string, done, total int64) // may be nil
+	Progress func(step string, done, total int64) // may be nil; called by several goroutines at a time
 }
 
 // Build writes the snapshot of t into job and publishes it. It returns the snapshot's
 // id and manifest. Files that an interrupted job finished are taken over (format.Job).
 // t.Edges is empty afterwards: the rows hold all of it, and memory is short.
 func Build(ctx context.Context, job *format.Job, t *Tables, p Params, opt Options) (format.Digest, *Manifest, error) {
+	p, err := p.Settle(t.NumNodes())
+	if err != nil {
+		return format.Digest{}, nil, err
+	}
 	b := &builder{job: job, tables: t, opt: opt}
 	if err := b.topology(ctx, p.Direction == Directed); err != nil {
 		return format.Digest{}, nil, err
 	}
-	m, err := newManifest(t, b.graph, b.sizes, p)
+	if err := b.rank(ctx, &p); err != nil { // before hop 2, which takes the most memory
+		return format.Digest{}, nil, err
+	}
+	if err := b.hops(ctx, &p); err != nil {
+		return format.Digest{}, nil, err
+	}
+	m, err := b.manifest(p)
 	if err != nil {
 		return format.Digest{}, nil, err
 	}
@@ -74,6 +84,16 @@ type builder struct {
 	components []int32 // component of each node
 	sizes      []int64 // nodes of each component
 	gcn, mean  graph.Norm
+
+	hop1      *graph.Hop1 // nil without
+	hop2      *graph.Hop2
+	hop2Audit *Hop2Audit
+
+	ranks     []float64 // of these, what Params.With lists
+	rankAudit *RankAudit
+	weights   []float32
+	masses    []float64
+	order     []int32
 }
 
 func (b *builder) progress(step string, done, total int64) {
@@ -170,6 +190,12 @@ func (b *builder) files() []file {
 		h.NumSeeds = h.DstEnd
 		mask := format.SectionSpec{Kind: format.SeedsMask, Layer: format.AnyLayer, DType: format.U8, Shape: []uint64{h.NumSeeds, uint64(len(s.Names))}, Data: s.Mask}
 		files = append(files, file{SplitsFile, format.FileLabels, h, append([]format.SectionSpec{mask}, nameSections(s.Names)...)})
+	}
+	if b.hop1 != nil {
+		files = append(files, file{HopsFile, format.FileHops, b.header(), b.hopSections()})
+	}
+	if sections := b.rankSections(); sections != nil {
+		files = append(files, file{RankFile, format.FileRank, b.header(), sections})
 	}
 	return files
 }

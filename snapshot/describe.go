@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"github.com/prelift/prelift/format"
+	"github.com/prelift/prelift/snapshot/graph"
 )
 
 // Description is what `precompute inspect` says of a snapshot. Counts are plain numbers.
@@ -34,6 +35,11 @@ type Description struct {
 	OneDirShare      float64            `json:"one_directional_share"` // of the distinct pairs; 0 without pairs
 	MaxDegree        int64              `json:"max_degree"`
 	DegreeHistogram  []int64            `json:"degree_histogram"` // [0] degree 0, [k] degrees 2^(k-1)..2^k-1
+	Hops             int                `json:"hops"`
+	Hop1             *Hop1Description   `json:"hop1"`     // null with hops 0
+	Hop2             *Hop2Description   `json:"hop2"`     // null unless hops is 2
+	PageRank         *RankAudit         `json:"pagerank"` // null without
+	Order            bool               `json:"order"`    // whether there is a locality order
 	Bytes            int64              `json:"bytes"`
 	Files            []format.FileSizes `json:"files"`
 }
@@ -44,6 +50,41 @@ type SplitCounts struct {
 	Train int64  `json:"train"`
 	Valid int64  `json:"valid"`
 	Test  int64  `json:"test"`
+}
+
+// Hop1Description gives the sizes of the index of neighbours.
+type Hop1Description struct {
+	CompactBelow int                 `json:"compact_below"`
+	HubFrom      int                 `json:"hub_from"`
+	NumEntries   int64               `json:"num_entries"` // neighbours of all nodes, without self loops
+	SizeBytes    int64               `json:"size_bytes"`
+	SharedBytes  int64               `json:"shared_bytes"` // of SizeBytes, what is in no bucket
+	Int32Ratio   float64             `json:"int32_ratio"`  // SizeBytes over 4 bytes an entry; 0 without entries
+	BoundRatio   float64             `json:"bound_ratio"`  // SizeBytes over the information bound, sum of log2 C(N, d); 0 where that is 0
+	Buckets      []BucketDescription `json:"buckets"`
+}
+
+// BucketDescription is one form of rows of the index.
+type BucketDescription struct {
+	Name       string  `json:"name"`
+	NumRows    int64   `json:"num_rows"`
+	NumEntries int64   `json:"num_entries"`
+	SizeBytes  int64   `json:"size_bytes"`
+	Int32Ratio float64 `json:"int32_ratio"`
+}
+
+// Hop2Description says how many nodes two hops away are listed.
+type Hop2Description struct {
+	NumEntries  int64   `json:"num_entries"`
+	Ratio       float64 `json:"ratio"` // NumEntries over the neighbours of all nodes
+	ExpandLimit int     `json:"expand_limit"`
+	Hop2Cap     int     `json:"hop2_cap"`
+	Cap         int64   `json:"cap"`    // most entries of a row
+	Forced      bool    `json:"forced"` // Cap is below Hop2Cap, since Ratio would be over 5
+	NumUncut    int64   `json:"num_uncut"`
+	NumCut      int64   `json:"num_cut"`
+	NumSampled  int64   `json:"num_sampled"`
+	SizeBytes   int64   `json:"size_bytes"`
 }
 
 // Describe opens the snapshot in dir and says what is in it.
@@ -70,6 +111,8 @@ func Describe(dir string) (*Description, error) {
 	if m.Audit.NumPairs > 0 {
 		d.OneDirShare = float64(m.Audit.OneDirectional) / float64(m.Audit.NumPairs)
 	}
+	s.describeHops(d)
+	d.PageRank, d.Order = m.PageRank, s.Order != nil
 	s.countLabels(d)
 	s.countSplits(d)
 	if d.Files, err = format.ArtefactSizes(dir, m.Files); err != nil {
@@ -79,6 +122,37 @@ func Describe(dir string) (*Description, error) {
 		d.Bytes += f.SizeBytes
 	}
 	return d, nil
+}
+
+func (s *Snapshot) describeHops(d *Description) {
+	p := &s.Manifest.Params
+	if d.Hops = p.Hops; d.Hops == 0 {
+		return
+	}
+	h := &Hop1Description{CompactBelow: p.CompactBelow, HubFrom: p.HubFrom, SizeBytes: s.Hop1.SizeBytes()}
+	h.SharedBytes = h.SizeBytes
+	for k, b := range s.Hop1.Buckets() {
+		h.Buckets = append(h.Buckets, BucketDescription{graph.Bucket(k).String(), b.NumRows, b.NumEntries, b.SizeBytes, over(b.SizeBytes, 4*float64(b.NumEntries))})
+		h.NumEntries += b.NumEntries
+		h.SharedBytes -= b.SizeBytes
+	}
+	h.Int32Ratio, h.BoundRatio = over(h.SizeBytes, 4*float64(h.NumEntries)), over(h.SizeBytes, graph.InformationBits(&s.In)/8)
+	d.Hop1 = h
+	if a := s.Manifest.Hop2; a != nil {
+		d.Hop2 = &Hop2Description{
+			NumEntries: int64(a.NumEntries), Ratio: a.Ratio(), ExpandLimit: p.ExpandLimit, Hop2Cap: p.Hop2Cap, Cap: int64(a.Cap), Forced: a.Forced,
+			NumUncut: int64(a.NumUncut), NumCut: int64(a.NumCut), NumSampled: int64(a.NumSampled),
+			SizeBytes: 8*int64(len(s.Hop2.Indptr)) + 4*int64(len(s.Hop2.Indices)),
+		}
+	}
+}
+
+// over is a/b, 0 where b is 0.
+func over(a int64, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return float64(a) / b
 }
 
 func (s *Snapshot) countLabels(d *Description) {

@@ -1,6 +1,9 @@
 package snapshot
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/prelift/prelift/format"
 	"github.com/prelift/prelift/snapshot/graph"
 )
@@ -15,6 +18,8 @@ const (
 	FeaturesFile = "features.plf"
 	LabelsFile   = "labels.plf"
 	SplitsFile   = "splits.plf"
+	HopsFile     = "hops.plf"
+	RankFile     = "rank.plf"
 )
 
 // Direction says whether an edge's two ends play different parts.
@@ -31,6 +36,94 @@ type Params struct {
 	Direction       Direction `json:"direction"`
 	FeatureNorm     string    `json:"feature_norm"`     // none, row or standard
 	MissingFeatures string    `json:"missing_features"` // error or zero
+
+	Hops         int      `json:"hops"`          // 1: neighbours; 2: and lists two hops away; 0: neither; HopsAuto until settled
+	CompactBelow int      `json:"compact_below"` // these four as in graph.HopOptions; 0 where Hops has no use for them
+	HubFrom      int      `json:"hub_from"`
+	ExpandLimit  int      `json:"expand_limit"`
+	Hop2Cap      int      `json:"hop2_cap"`
+	With         []string `json:"with"` // of WithOrder and WithPageRank, sorted
+}
+
+// HopsAuto as Params.Hops asks for 2 up to a million nodes, else for 1.
+const HopsAuto = -1
+
+// maxAutoHop2 is the most nodes for which HopsAuto gives 2 (DESIGN: graph-size policy).
+const maxAutoHop2 = 1_000_000
+
+// What Params.With may list.
+const (
+	WithOrder    = "order"
+	WithPageRank = "pagerank"
+)
+
+// Settle returns p for a graph of so many nodes with all that was left open filled in, and what has no
+// meaning at fixed values. It gives an error for impossible requests.
+func (p Params) Settle(numNodes int) (Params, error) {
+	if p.Hops == HopsAuto {
+		p.Hops = 1
+		if numNodes <= maxAutoHop2 {
+			p.Hops = 2
+		}
+	}
+	if p.Hops < 0 || p.Hops > 2 {
+		return p, fmt.Errorf("%d hops: want 0, 1 or 2", p.Hops)
+	}
+	o, err := p.hopOptions().Settle()
+	if err != nil {
+		return p, err
+	}
+	p.CompactBelow, p.HubFrom, p.ExpandLimit, p.Hop2Cap = o.CompactBelow, o.HubFrom, o.ExpandLimit, o.Hop2Cap
+	if p.Hops < 2 {
+		p.ExpandLimit, p.Hop2Cap = 0, 0
+	}
+	if p.Hops < 1 {
+		p.CompactBelow, p.HubFrom = 0, 0
+	}
+	p.With = append([]string{}, p.With...)
+	slices.Sort(p.With)
+	p.With = slices.Compact(p.With)
+	for _, word := range p.With {
+		if word != WithOrder && word != WithPageRank {
+			return p, fmt.Errorf("with %q: want %s or %s", word, WithOrder, WithPageRank)
+		}
+	}
+	return p, nil
+}
+
+func (p *Params) hopOptions() graph.HopOptions {
+	return graph.HopOptions{CompactBelow: p.CompactBelow, HubFrom: p.HubFrom, ExpandLimit: p.ExpandLimit, Hop2Cap: p.Hop2Cap}
+}
+
+func (p *Params) has(word string) bool { return slices.Contains(p.With, word) }
+
+// Hop2Audit says how far hop 2 was truncated (graph.Hop2Audit).
+type Hop2Audit struct {
+	Hop1Entries format.Int `json:"hop1_entries"`
+	NumEntries  format.Int `json:"num_entries"`
+	NumUncut    format.Int `json:"num_uncut"`
+	NumCut      format.Int `json:"num_cut"`
+	NumSampled  format.Int `json:"num_sampled"`
+	Cap         format.Int `json:"cap"`
+	Forced      bool       `json:"forced"`
+}
+
+// Ratio is the entries of hop 2 over those of hop 1; 0 without any.
+func (a *Hop2Audit) Ratio() float64 {
+	if a.Hop1Entries == 0 {
+		return 0
+	}
+	return float64(a.NumEntries) / float64(a.Hop1Entries)
+}
+
+// RankAudit says how PageRank was computed (graph.RankOptions and graph.Rank).
+type RankAudit struct {
+	Damping       float64 `json:"damping"`
+	Tolerance     float64 `json:"tolerance"`
+	MaxIterations int     `json:"max_iterations"`
+	Iterations    int     `json:"iterations"`
+	Delta         float64 `json:"delta"`
+	Converged     bool    `json:"converged"`
 }
 
 // Audit says what the input's lines came to. Pairs are distinct and without self loops.
@@ -65,15 +158,19 @@ type Manifest struct {
 	NumClasses    format.Int        `json:"num_classes"`
 	Splits        []string          `json:"splits"`
 	Audit         Audit             `json:"audit"`
+	Hop2          *Hop2Audit        `json:"hop2,omitempty"`     // with params.hops 2
+	PageRank      *RankAudit        `json:"pagerank,omitempty"` // with params.with pagerank
 	Files         []format.FileInfo `json:"files"`
 }
 
-func newManifest(t *Tables, g *graph.Graph, sizes []int64, p Params) (*Manifest, error) {
+// manifest says what was built, of settled parameters; without files.
+func (b *builder) manifest(p Params) (*Manifest, error) {
+	t, g, sizes := b.tables, b.graph, b.sizes
 	m := &Manifest{
 		Kind: Kind, FormatVersion: format.Version, Params: p,
 		Collation: t.IDs.Collation, Weighted: g.In.Weight != nil,
 		NumNodes: format.Int(t.NumNodes()), NumEdges: format.Int(g.Audit.NumEdges), NumEntries: format.Int(g.In.NumEntries()), NumRels: 1,
-		Splits: []string{}, Files: []format.FileInfo{},
+		Splits: []string{}, Files: []format.FileInfo{}, Hop2: b.hop2Audit, PageRank: b.rankAudit,
 		Audit: Audit{
 			NumLines: format.Int(g.Audit.NumLines), DuplicatesMerged: format.Int(g.Audit.DuplicatesMerged),
 			SelfLoops: format.Int(g.Audit.SelfLoops), IsolatedNodes: format.Int(g.Audit.IsolatedNodes),

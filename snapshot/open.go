@@ -33,6 +33,16 @@ type Snapshot struct {
 	ClassNames []string
 	Mask       []uint8 // [NumNodes, len(Manifest.Splits)] format.Part
 
+	Hop1 *graph.Hop1 // nil with params.hops 0
+	Hop2 *graph.Hop2 // nil unless params.hops is 2
+
+	// With params.with pagerank, else nil.
+	Rank    []float64 // [NumNodes] PageRank, sum 1
+	Weights []float32 // [NumNodes] chance of a node within its component
+	Masses  []float64 // [components] chance of a component
+
+	Order []int32 // [NumNodes] node at each place of the locality order; nil without params.with order
+
 	gcn, mean graph.Norm
 	files     []*format.File
 }
@@ -61,6 +71,9 @@ func (s *Snapshot) open() error {
 		return err
 	}
 	s.ID, s.Manifest = id, *m
+	if err := m.checkParams(); err != nil {
+		return fmt.Errorf("%s: %w: %v", filepath.Join(filepath.Base(s.Dir), format.ManifestName), format.ErrLayout, err)
+	}
 	if _, err := format.CheckFiles(s.Dir, m.Files); err != nil {
 		return err
 	}
@@ -75,6 +88,8 @@ func (s *Snapshot) open() error {
 		{FeaturesFile, format.FileFeatures, m.NumFeatures > 0, s.takeFeatures},
 		{LabelsFile, format.FileLabels, m.Task != "", s.takeLabels},
 		{SplitsFile, format.FileLabels, len(m.Splits) > 0, s.takeSplits},
+		{HopsFile, format.FileHops, m.Params.Hops > 0, s.takeHops},
+		{RankFile, format.FileRank, len(m.Params.With) > 0, s.takeRank},
 	} {
 		place := filepath.Join(filepath.Base(s.Dir), format.ManifestName)
 		switch listed := s.has(load.name); {

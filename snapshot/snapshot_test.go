@@ -38,6 +38,12 @@ func smallTables() *Tables {
 
 var defaultParams = Params{Direction: Undirected, FeatureNorm: "none", MissingFeatures: "error"}
 
+// fullParams ask for everything; the thresholds are low, so that small graphs have rows of every kind.
+var fullParams = Params{
+	Direction: Undirected, FeatureNorm: "none", MissingFeatures: "error",
+	Hops: HopsAuto, CompactBelow: 3, HubFrom: 6, ExpandLimit: 4, Hop2Cap: 9, With: []string{WithPageRank, WithOrder},
+}
+
 // buildIn builds a snapshot named snap in a new directory.
 func buildIn(t *testing.T, tables *Tables, p Params, threads int) string {
 	t.Helper()
@@ -138,7 +144,7 @@ func shuffle(e *Edges, seed uint64) {
 func TestIDDependsOnContentOnly(t *testing.T) {
 	for seed := range uint64(20) {
 		for _, direction := range []Direction{Undirected, Directed} {
-			p := defaultParams
+			p := fullParams
 			p.Direction = direction
 			weighted := seed%2 == 1
 			first := buildIn(t, randomTables(seed, weighted), p, 1)
@@ -175,9 +181,17 @@ func TestVerifyFindsLies(t *testing.T) {
 		{"pairs", "audit", func(m *Manifest) { m.Audit.NumPairs++ }},
 		{"components", "components", func(m *Manifest) { m.Audit.NumComponents++ }},
 		{"largest", "components", func(m *Manifest) { m.Audit.LargestComponent++ }},
+		{"hop thresholds", "hop1 row", func(m *Manifest) { m.Params.CompactBelow = 2 }},
+		{"hop 2 entries", "hop2 audit", func(m *Manifest) { m.Hop2.NumEntries++ }},
+		{"hop 2 cap", "hop2 audit", func(m *Manifest) { m.Params.Hop2Cap-- }},
+		{"hop 2 forced", "hop2 audit", func(m *Manifest) { m.Hop2.Forced = true }},
+		{"iterations", "pagerank", func(m *Manifest) { m.PageRank.Iterations++ }},
+		{"damping", "pagerank", func(m *Manifest) { m.PageRank.Damping = 0.5 }},
+		{"delta", "changes ranks", func(m *Manifest) { m.PageRank.Delta /= 2 }},
+		{"converged", "step changes ranks", func(m *Manifest) { m.PageRank.Converged = false }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			dir := buildIn(t, smallTables(), defaultParams, 1)
+			dir := buildIn(t, smallTables(), fullParams, 1)
 			rewrite(t, dir, c.lie)
 			err := Verify(dir, 1)
 			if err == nil || !errors.Is(err, format.ErrLayout) || !strings.Contains(err.Error(), c.want) {
@@ -190,6 +204,12 @@ func TestVerifyFindsLies(t *testing.T) {
 // rewrite changes the manifest of a snapshot and makes everything consistent with it:
 // set key, headers, digests.
 func rewrite(t *testing.T, dir string, change func(m *Manifest)) {
+	t.Helper()
+	rewriteSections(t, dir, change, func(string, *format.SectionSpec) {})
+}
+
+// rewriteSections is rewrite with a change of the sections, too.
+func rewriteSections(t *testing.T, dir string, change func(m *Manifest), changeSection func(file string, s *format.SectionSpec)) {
 	t.Helper()
 	_, m, err := ReadManifest(dir)
 	if err != nil {
@@ -221,7 +241,12 @@ func rewrite(t *testing.T, dir string, change func(m *Manifest)) {
 			}
 			var specs []format.SectionSpec
 			for _, s := range r.Sections {
-				specs = append(specs, format.SectionSpec{Kind: s.Kind, Layer: s.Layer, Coef: s.Coef, DType: s.DType, Shape: s.Shape, Data: s.Bytes()})
+				data := slices.Clone(s.Bytes())
+				if data == nil {
+					data = []byte{}
+				}
+				specs = append(specs, format.SectionSpec{Kind: s.Kind, Layer: s.Layer, Coef: s.Coef, DType: s.DType, Shape: s.Shape, Data: data})
+				changeSection(f.Name, &specs[len(specs)-1])
 			}
 			if err := w.Add(&r.RecordHeader, specs); err != nil {
 				t.Fatal(err)
@@ -266,6 +291,23 @@ func TestOpenRefuses(t *testing.T) {
 		{"splits of other names", func(t *testing.T, dir string) {
 			rewrite(t, dir, func(m *Manifest) { m.Splits = []string{"other"} })
 		}, format.ErrMissing},
+		{"index claimed, not there", claimAway(HopsFile), format.ErrMissing},
+		{"ranks claimed, not there", claimAway(RankFile), format.ErrMissing},
+		{"index there, not claimed", func(t *testing.T, dir string) {
+			rewrite(t, dir, func(m *Manifest) {
+				m.Params.Hops, m.Params.CompactBelow, m.Params.HubFrom, m.Params.ExpandLimit, m.Params.Hop2Cap, m.Hop2 = 0, 0, 0, 0, 0, nil
+			})
+		}, format.ErrLayout},
+		{"three hops", func(t *testing.T, dir string) { rewrite(t, dir, func(m *Manifest) { m.Params.Hops = 3 }) }, format.ErrLayout},
+		{"hubs below compact rows", func(t *testing.T, dir string) { rewrite(t, dir, func(m *Manifest) { m.Params.HubFrom = 1 }) }, format.ErrLayout},
+		{"no audit of hop 2", func(t *testing.T, dir string) { rewrite(t, dir, func(m *Manifest) { m.Hop2 = nil }) }, format.ErrLayout},
+		{"ranks not said", func(t *testing.T, dir string) { rewrite(t, dir, func(m *Manifest) { m.PageRank = nil }) }, format.ErrLayout},
+		{"order asked for in other words", func(t *testing.T, dir string) {
+			rewrite(t, dir, func(m *Manifest) { m.Params.With = []string{"order", "pagerank", "rank"} })
+		}, format.ErrLayout},
+		{"masses of another graph", changeSection(format.RankMass, func(s *format.SectionSpec) { s.Shape, s.Data = []uint64{1}, s.Data[:8] }), format.ErrLayout},
+		{"a run of other numbers", changeSection(format.Hop1Compact, func(s *format.SectionSpec) { s.Data[0] ^= 0x10 }), format.ErrLayout},
+		{"a row of another size", changeSection(format.Hop1Code, func(s *format.SectionSpec) { s.Data[0]++ }), format.ErrLayout},
 		{"rows of another graph", func(t *testing.T, dir string) {
 			other := buildIn(t, randomTables(3, false), defaultParams, 1)
 			b, err := os.ReadFile(filepath.Join(other, TopologyFile))
@@ -284,10 +326,21 @@ func TestOpenRefuses(t *testing.T) {
 		}, format.ErrLayout},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			dir := buildIn(t, smallTables(), defaultParams, 1)
+			dir := buildIn(t, smallTables(), fullParams, 1)
 			c.harm(t, dir)
 			if _, err := Open(dir); !errors.Is(err, c.want) {
 				t.Errorf("error %v, want %v", err, c.want)
+			}
+		})
+	}
+}
+
+// changeSection changes one section, with every digest put right.
+func changeSection(kind format.Kind, change func(s *format.SectionSpec)) func(t *testing.T, dir string) {
+	return func(t *testing.T, dir string) {
+		rewriteSections(t, dir, func(*Manifest) {}, func(_ string, s *format.SectionSpec) {
+			if s.Kind == kind {
+				change(s)
 			}
 		})
 	}
@@ -299,7 +352,7 @@ func TestSpecFields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range []reflect.Type{reflect.TypeFor[Manifest](), reflect.TypeFor[Params](), reflect.TypeFor[Audit]()} {
+	for _, v := range []reflect.Type{reflect.TypeFor[Manifest](), reflect.TypeFor[Params](), reflect.TypeFor[Audit](), reflect.TypeFor[Hop2Audit](), reflect.TypeFor[RankAudit]()} {
 		for _, f := range reflect.VisibleFields(v) {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if !strings.Contains(string(spec), "`"+name+"`") {

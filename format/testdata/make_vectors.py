@@ -46,6 +46,10 @@ ROWS, SCALE = 0x0801, 0x0802
 G_COMPONENT, G_SIZE = 0x0901, 0x0902
 ID_OFFSETS, ID_BYTES, ID_KEY = 0x0A01, 0x0A02, 0x0A03
 NAME_OFFSETS, NAME_BYTES = 0x0B01, 0x0B02
+(H_CODE, H_OFFSET, H_GROUP_START, H_GROUP_LARGE, H_COMPACT, H_LARGE_CHUNK, H_LARGE_START, H_LARGE_LAST, H_LARGE_SHIFT, H_CHUNK_BASE, H_CHUNK_START,
+ H_LARGE) = range(0x0C01, 0x0C0D)
+H2_INDPTR, H2_INDICES = 0x0D01, 0x0D02
+R_PAGERANK, R_WEIGHT, R_MASS, R_ORDER = range(0x0E01, 0x0E05)
 
 NAN = struct.unpack("<f", struct.pack("<I", 0x7FC00000))[0]
 
@@ -230,6 +234,87 @@ def topology(replace=None):
     return table_record(3, [(replace or {}).get(x.kind, x) for x in s])
 
 
+HOP_NODES = 300
+HOP_ROWS = {0: range(1, 300, 2), 1: range(0, 300, 3), 2: range(170, 300), 3: [0, 299], 5: range(1, 64, 7), 299: [298]}
+
+
+def log2(n):
+    return n.bit_length() - 1
+
+
+def run(numbers, universe):
+    """SPEC 5.5: a run."""
+    if not numbers:
+        return b""
+    low = log2(universe // len(numbers))
+    bits = [0] * (len(numbers) + ((universe - 1) >> low))
+    for j, x in enumerate(numbers):
+        bits[(x >> low) + j] = 1
+    for x in numbers:
+        bits += [x >> i & 1 for i in range(low)]
+    bits += [0] * (-len(bits) % 8)
+    return bytes(sum(bits[i + k] << k for k in range(8)) for i in range(0, len(bits), 8))
+
+
+def directory(bases, n):
+    """SPEC 5.5: shift and entries of a hub's directory."""
+    def entries(shift, count):
+        return [max([k for k, base in enumerate(bases) if base <= b << shift], default=0) for b in range(count)]
+
+    shift = log2(n // len(bases))
+    for _ in range(2):
+        e = entries(shift, ((n - 1) >> shift) + 2)
+        if shift == 0 or max(b - a for a, b in zip(e, e[1:])) <= 4:
+            break
+        shift -= 1
+    return shift, entries(shift, ((n - 1) >> shift) + 1)
+
+
+def hops(n=HOP_NODES, rows=HOP_ROWS, compact_below=10, hub_from=140, replace=None, drop=(), hop2=True):
+    """The hop index of rows, a map from a node to its neighbours; other nodes have none."""
+    code, offset, group_start, group_large, compact = [], [], [], [], b""
+    large_chunk, large_start, large_last, large_shift, chunk_base, chunk_start, large = [0], [], [], [], [], [], b""
+    for v in range(n):
+        if v % 32 == 0:
+            group_start.append(len(compact))
+            group_large.append(len(large_start))
+        row = list(rows.get(v, []))
+        if len(row) < compact_below:
+            code.append(len(row))
+            offset.append(len(compact) - group_start[-1])
+            compact += run(row, n)
+            continue
+        code.append(255)
+        offset.append(len(large_start) - group_large[-1])
+        chunks = [row[i:i + 128] for i in range(0, len(row), 128)]
+        large_start.append(len(large))
+        shift = 255
+        if len(row) >= hub_from:
+            shift, entries = directory([c[0] for c in chunks], n)
+            large += struct.pack("<%dI" % len(entries), *entries)
+        large_shift.append(shift)
+        large_last.append(len(chunks[-1]) - 1)
+        for k, c in enumerate(chunks):
+            chunk_base.append(c[0])
+            chunk_start.append(len(large) - large_start[-1])
+            large += run([u - c[0] for u in c], (chunks[k + 1][0] if k + 1 < len(chunks) else n) - c[0])
+        large_chunk.append(len(chunk_base))
+    s = [
+        Section(H_CODE, U8, code), Section(H_OFFSET, U16, offset), Section(H_GROUP_START, I64, group_start + [len(compact)]),
+        Section(H_GROUP_LARGE, I32, group_large + [len(large_start)]), Section(H_COMPACT, U8, compact + bytes(8)),
+        Section(H_LARGE_CHUNK, I64, large_chunk), Section(H_LARGE_START, I64, large_start), Section(H_LARGE_LAST, U8, large_last),
+        Section(H_LARGE_SHIFT, U8, large_shift), Section(H_CHUNK_BASE, I32, chunk_base), Section(H_CHUNK_START, U32, chunk_start), Section(H_LARGE, U8, large + bytes(8)),
+    ]
+    if hop2:
+        s += [Section(H2_INDPTR, I64, [0] + [2] * n), Section(H2_INDICES, I32, [5, n - 1])]
+    return build(HOPS, [table_record(n, [(replace or {}).get(x.kind, x) for x in s if x.kind not in drop])])
+
+
+def rank(replace=None):
+    s = [Section(R_PAGERANK, F64, [0.5, 0.25, 0.25]), Section(R_WEIGHT, F32, [1, 0.5, 0.5]), Section(R_MASS, F64, [0.5, 0.5]), Section(R_ORDER, I32, [0, 2, 1])]
+    return build(RANK, [table_record(3, [(replace or {}).get(x.kind, x) for x in s])])
+
+
 def eval_block(start, end, indptr, indices, **fields):
     n = end - start
     s = [Section(INDPTR, I64, indptr), Section(INDICES, I32, indices), Section(C_EDGE, F32, [0.5] * len(indices), coef=MEAN),
@@ -320,6 +405,9 @@ def good(v):
     v.good("topology", build(TOPOLOGY, [topology()]), "a directed graph of three nodes")
     v.good("coefs", build(COEFS, [table_record(2, [Section(C_DST, F32, [1, 0.5], coef=MEAN), Section(C_SELF, F32, [0, 0.5], coef=RELMEAN), Section(C_SRC, F32, [1, 1], coef=SUM)])]), "per-node coefficients")
     v.good("no-nodes", build(TOPOLOGY, [table_record(0, [])]), "a record of no nodes and no sections")
+    v.good("hops", hops(), "a hop index of 300 nodes: two sorted rows, a hub, compact rows; two nodes at hop 2")
+    v.good("hops-empty", hops(n=0, rows={}, hop2=False), "a hop index of no nodes")
+    v.good("rank", rank(), "ranks, sampling weights of two components, an order")
     v.good("link", batch(link()), "pairs")
     v.good("kge", batch(kge()), "triples")
     v.good("optional", batch(tiny(extra=[Section(0x7777, F64, [1.0, 2.0], shape=[1, 2, 1], layer=0, coef=99)]), optional=1 << 63), "a section of an unknown kind under an unknown optional bit: skipped")
@@ -599,6 +687,59 @@ def faulty_contents(v):
     v.bad("C30", "layer-edges-huge", batch(tiny(layer_edges=[(1 << 64) - 1, 0])), "layout", "2^64-1 edges counted")
     v.bad("C30", "layer-edges-hops", batch(layers(layer_edges=[3, 2, 0, 2, 0, 0])), "layout", "an edge counted for the wrong hop")
     v.bad("C30", "layer-without-block", batch(layers(drop=((INDPTR, 1), (INDICES, 1)), layer_edges=[2, 3, 0, 0, 0, 0])), "layout", "layer 1 has no block")
+
+
+    def h(check, name, kind, section, about):
+        v.bad(check, name, hops(replace={kind: section}), "layout", about)
+
+    n, groups = HOP_NODES, (HOP_NODES + 31) // 32
+    v.bad("C31", "hop1-part", hops(drop=(H_LARGE_LAST,)), "layout", "no hop1.large_last")
+    v.bad("C31", "hop1-alone", build(HOPS, [table_record(2, [Section(H_CODE, U8, [0, 0])])]), "layout", "hop1.code alone")
+    h("C32", "hop1-code-length", H_CODE, Section(H_CODE, U8, [0] * (n - 1)), "codes of one node too few")
+    h("C32", "hop1-offset-length", H_OFFSET, Section(H_OFFSET, U16, [0] * (n + 1)), "offsets of one node too many")
+    h("C33", "hop1-group-start-length", H_GROUP_START, Section(H_GROUP_START, I64, [0, 1]), "starts of one group")
+    h("C33", "hop1-group-start-end", H_GROUP_START, Section(H_GROUP_START, I64, [0] * groups + [1 << 40]), "groups end beyond hop1.compact")
+    h("C33", "hop1-group-start-falls", H_GROUP_START, Section(H_GROUP_START, I64, [0, 9, 8] + [9] * (groups - 3) + [13]), "hop1.group_start falls")
+    h("C34", "hop1-group-large-length", H_GROUP_LARGE, Section(H_GROUP_LARGE, I32, [0, 3]), "large rows of one group")
+    h("C34", "hop1-group-large-end", H_GROUP_LARGE, Section(H_GROUP_LARGE, I32, [0] * groups + [4]), "four large rows of three")
+    h("C34", "hop1-group-large-negative", H_GROUP_LARGE, Section(H_GROUP_LARGE, I32, [0, -1] + [3] * (groups - 1)), "a group after -1 large rows")
+    v.bad("C35", "hop1-compact-short", hops(n=0, rows={}, hop2=False, replace={H_COMPACT: Section(H_COMPACT, U8, [0] * 7)}), "layout", "hop1.compact of seven bytes")
+    h("C35", "hop1-compact-slack", H_COMPACT, Section(H_COMPACT, U8, [0] * 20 + [1]), "a bit in the last byte of hop1.compact")
+    h("C35", "hop1-large-slack", H_LARGE, Section(H_LARGE, U8, [0] * 400 + [1] + [0] * 7), "a bit in the last eight bytes of hop1.large")
+    h("C36", "hop1-large-chunk-length", H_LARGE_CHUNK, Section(H_LARGE_CHUNK, I64, [0, 5]), "chunks of one large row of three")
+    h("C36", "hop1-large-chunk-end", H_LARGE_CHUNK, Section(H_LARGE_CHUNK, I64, [0, 2, 3, 6]), "chunks end at six of five")
+    h("C36", "hop1-large-chunk-falls", H_LARGE_CHUNK, Section(H_LARGE_CHUNK, I64, [0, 3, 2, 5]), "hop1.large_chunk falls")
+    h("C37", "hop1-large-start-falls", H_LARGE_START, Section(H_LARGE_START, I64, [0, 60, 30]), "hop1.large_start falls")
+    h("C37", "hop1-large-start-beyond", H_LARGE_START, Section(H_LARGE_START, I64, [0, 1, 1 << 40]), "a large row beyond hop1.large")
+    h("C37", "hop1-large-start-negative", H_LARGE_START, Section(H_LARGE_START, I64, [-1, 1, 2]), "a large row from -1")
+    h("C38", "hop1-large-last-beyond", H_LARGE_LAST, Section(H_LARGE_LAST, U8, [21, 99, 128]), "a last chunk of 129")
+    h("C38", "hop1-large-last-length", H_LARGE_LAST, Section(H_LARGE_LAST, U8, [21, 99]), "two last chunks of three large rows")
+    h("C38", "hop1-large-shift-beyond", H_LARGE_SHIFT, Section(H_LARGE_SHIFT, U8, [32, 255, 255]), "a shift of 32")
+    h("C38", "hop1-large-shift-length", H_LARGE_SHIFT, Section(H_LARGE_SHIFT, U8, [255] * 4), "four shifts of three large rows")
+    h("C39", "hop1-chunk-base-beyond", H_CHUNK_BASE, Section(H_CHUNK_BASE, I32, [1, 257, 0, 170, 300]), "a chunk from 300 of 300 nodes")
+    h("C39", "hop1-chunk-base-negative", H_CHUNK_BASE, Section(H_CHUNK_BASE, I32, [-1, 257, 0, 170, 298]), "a chunk from -1")
+    h("C39", "hop1-chunk-start-length", H_CHUNK_START, Section(H_CHUNK_START, U32, [0] * 4), "four starts of five chunks")
+    v.bad("C40", "hop2-indptr-alone", hops(drop=(H2_INDICES,)), "layout", "hop2.indptr without hop2.indices")
+    h("C40", "hop2-indptr-length", H2_INDPTR, Section(H2_INDPTR, I64, [0, 2]), "hop 2 of one node")
+    h("C40", "hop2-indptr-end", H2_INDPTR, Section(H2_INDPTR, I64, [0] * n + [3]), "hop 2 ends at three of two entries")
+    h("C40", "hop2-indptr-falls", H2_INDPTR, Section(H2_INDPTR, I64, [0, 2, 1] + [2] * (n - 2)), "hop2.indptr falls")
+    v.bad("C41", "hop2-indices-alone", hops(drop=(H2_INDPTR,)), "layout", "hop2.indices without hop2.indptr")
+    h("C41", "hop2-indices-beyond", H2_INDICES, Section(H2_INDICES, I32, [5, 300]), "node 300 of 300")
+    h("C41", "hop2-indices-negative", H2_INDICES, Section(H2_INDICES, I32, [-5, 299]), "node -5")
+
+    def r3(check, name, kind, section, about):
+        v.bad(check, name, rank(replace={kind: section}), "layout", about)
+
+    r3("C42", "pagerank-length", R_PAGERANK, Section(R_PAGERANK, F64, [0.5, 0.5]), "ranks of two nodes of three")
+    r3("C42", "pagerank-zero", R_PAGERANK, Section(R_PAGERANK, F64, [1, 0, 0.5]), "a rank of 0")
+    r3("C42", "pagerank-nan", R_PAGERANK, Section(R_PAGERANK, F64, [NAN, 0.5, 0.5]), "a rank that is no number")
+    r3("C42", "weight-length", R_WEIGHT, Section(R_WEIGHT, F32, [1] * 4), "weights of four nodes of three")
+    r3("C42", "weight-negative", R_WEIGHT, Section(R_WEIGHT, F32, [1, -0.5, 0.5]), "a weight of -0.5")
+    r3("C42", "mass-infinite", R_MASS, Section(R_MASS, F64, [float("inf"), 0.5]), "an infinite mass")
+    r3("C43", "order-length", R_ORDER, Section(R_ORDER, I32, [1, 0]), "an order of two nodes of three")
+    r3("C43", "order-twice", R_ORDER, Section(R_ORDER, I32, [0, 1, 1]), "a node listed twice")
+    r3("C43", "order-beyond", R_ORDER, Section(R_ORDER, I32, [0, 1, 3]), "node 3 of three")
+    r3("C43", "order-negative", R_ORDER, Section(R_ORDER, I32, [-1, 1, 2]), "node -1")
 
 
 def section_offset(b, k):

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -49,6 +50,8 @@ func TestMain(m *testing.M) {
 type result struct {
 	code           int
 	stdout, stderr string
+	elapsed        time.Duration
+	rssBytes       int64 // peak of resident memory
 }
 
 // run starts a binary and waits for it. A death by signal fails the test.
@@ -66,7 +69,9 @@ func runIn(t *testing.T, dir string, env []string, name string, args ...string) 
 	cmd.Env = append(os.Environ(), env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	start := time.Now()
 	err := cmd.Run()
+	elapsed := time.Since(start)
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatalf("%s %v: %v", name, args, err)
@@ -75,7 +80,11 @@ func runIn(t *testing.T, dir string, env []string, name string, args ...string) 
 	if code < 0 || strings.Contains(stderr.String(), "goroutine ") || strings.Contains(stderr.String(), "unexpected fault") {
 		t.Fatalf("%s %v: died with %v\n%s", name, args, cmd.ProcessState, stderr.String())
 	}
-	return result{code, stdout.String(), stderr.String()}
+	r := result{code, stdout.String(), stderr.String(), elapsed, 0}
+	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		r.rssBytes = usage.Maxrss * 1024 // Linux counts KiB
+	}
+	return r
 }
 
 // ok runs a command that must succeed.

@@ -43,10 +43,10 @@ func Holdout(src, dst []int32, keys []uint64, opt HoldoutOptions) (part []uint8,
 	if err := checkPairs(src, dst, len(keys)); err != nil {
 		return nil, err
 	}
-	base := fold(hash(forHoldout), uint64(opt.Seed))
+	base := Fold(Hash(forHoldout), uint64(opt.Seed))
 	draw := func(i int) uint64 {
 		a, b := keys[src[i]], keys[dst[i]]
-		return fold(fold(base, min(a, b)), max(a, b))
+		return Fold(Fold(base, min(a, b)), max(a, b))
 	}
 	// last[v] is the largest hash of v's pairs.
 	var last []uint64

@@ -23,13 +23,25 @@ const (
 	directoryRefines = 2
 )
 
-// HopOptions steer BuildHop1 and BuildHop2. All but Threads shape the bytes. A zero field takes the default.
+// HopOptions steer BuildHop1 and BuildHop2. All but Threads and Progress shape the bytes. A zero field takes the default.
 type HopOptions struct {
 	CompactBelow int // rows of fewer neighbours are compact: 1..255, 100 by default
 	HubFrom      int // rows of so many neighbours have a directory: at least CompactBelow, 1000 by default
 	ExpandLimit  int // a node's neighbours that hop 2 goes through: 500 by default
 	Hop2Cap      int // most entries of a hop-2 row: 1000 by default
 	Threads      int // 0: GOMAXPROCS; the result does not depend on it
+
+	// Progress may be nil. BuildHop2 calls it from several goroutines with the rows done of total, two times the
+	// nodes: each row is measured, then written.
+	Progress func(done, total int64)
+}
+
+// Settle returns o with zero fields filled in, and an error where it can't be; BuildHop1 and BuildHop2 do it themselves.
+func (o HopOptions) Settle() (HopOptions, error) {
+	threads := o.Threads
+	o, err := o.withDefaults()
+	o.Threads = threads
+	return o, err
 }
 
 // withDefaults fills zero fields in and checks the rest.

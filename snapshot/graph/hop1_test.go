@@ -214,7 +214,7 @@ func TestGroupFits(t *testing.T) {
 
 // The worked value of SPEC 8: seed 1, variant 0, hop 1, dst "a", src "b".
 func TestHash(t *testing.T) {
-	if got := hash(1, 1, 0, 1, 0xCA978112CA1BBDCA, 0x3E23E8160039594A); got != 0x484ACC5CEF4E9442 {
+	if got := Hash(1, 1, 0, 1, 0xCA978112CA1BBDCA, 0x3E23E8160039594A); got != 0x484ACC5CEF4E9442 {
 		t.Errorf("got %#X", got)
 	}
 }

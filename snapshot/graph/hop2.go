@@ -69,6 +69,15 @@ func BuildHop2(ctx context.Context, c *CSR, keys []uint64, opt HopOptions) (*Hop
 			audit.NumSampled++
 		}
 	}
+	progress := func(before int64) func(rows int64) {
+		if opt.Progress == nil {
+			return nil
+		}
+		return func(rows int64) { opt.Progress(before+rows, 2*int64(numNodes)) }
+	}
+	if opt.Progress != nil {
+		opt.Progress(0, 2*int64(numNodes))
+	}
 	expand, err := expansions(ctx, c, keys, opt)
 	if err != nil {
 		return nil, Hop2Audit{}, err
@@ -78,7 +87,7 @@ func BuildHop2(ctx context.Context, c *CSR, keys []uint64, opt HopOptions) (*Hop
 	// the row under a higher one.
 	h := &Hop2{Indptr: make([]int64, numNodes+1)}
 	lengths := h.Indptr[1:]
-	err = forRows(ctx, numNodes, opt.Threads, func() func(v int32) {
+	err = forRows(ctx, numNodes, opt.Threads, progress(0), func() func(v int32) {
 		s := newHop2Scratch(numNodes)
 		return func(v int32) { lengths[v] = int64(len(s.row(c, expand, v, opt.Hop2Cap))) }
 	})
@@ -100,7 +109,7 @@ func BuildHop2(ctx context.Context, c *CSR, keys []uint64, opt HopOptions) (*Hop
 	}
 	audit.NumEntries = h.Indptr[numNodes]
 	h.Indices = make([]int32, audit.NumEntries)
-	err = forRows(ctx, numNodes, opt.Threads, func() func(v int32) {
+	err = forRows(ctx, numNodes, opt.Threads, progress(int64(numNodes)), func() func(v int32) {
 		s := newHop2Scratch(numNodes)
 		return func(v int32) {
 			to := h.Row(v)
@@ -141,19 +150,19 @@ func expansions(ctx context.Context, c *CSR, keys []uint64, opt HopOptions) (*Ho
 		x.Indptr[v+1] = x.Indptr[v] + min(c.neighbours(v), int64(opt.ExpandLimit))
 	}
 	x.Indices = make([]int32, x.Indptr[numNodes])
-	base := hash(forHop2)
+	base := Hash(forHop2)
 	type candidate struct {
 		hash uint64
 		node int32
 	}
-	err := forRows(ctx, numNodes, opt.Threads, func() func(v int32) {
+	err := forRows(ctx, numNodes, opt.Threads, nil, func() func(v int32) {
 		var row []candidate
 		return func(v int32) {
 			row = row[:0]
-			of := fold(base, keys[v])
+			of := Fold(base, keys[v])
 			for _, u := range c.Row(v) {
 				if u != v {
-					row = append(row, candidate{fold(of, keys[u]), u})
+					row = append(row, candidate{Fold(of, keys[u]), u})
 				}
 			}
 			slices.SortFunc(row, func(a, b candidate) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.node, b.node)) })
@@ -208,8 +217,9 @@ func appendUnseen(found, row []int32, seen []uint32, epoch uint32, limit int) []
 }
 
 // forRows calls what newWorker returns for every row, each thread with a worker of its own. Threads take rows
-// as they get done, so f must write to its row alone. ctx's error stops it.
-func forRows(ctx context.Context, numRows, threads int, newWorker func() (f func(v int32))) error {
+// as they get done, so f must write to its row alone. progress, if not nil, is told how many rows have been taken.
+// ctx's error stops it.
+func forRows(ctx context.Context, numRows, threads int, progress func(rows int64), newWorker func() (f func(v int32))) error {
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range min(threads, numRows/workRows+1) {
@@ -219,6 +229,9 @@ func forRows(ctx context.Context, numRows, threads int, newWorker func() (f func
 				lo := int(next.Add(workRows)) - workRows
 				if lo >= numRows {
 					return
+				}
+				if progress != nil {
+					progress(int64(lo))
 				}
 				for v := lo; v < min(lo+workRows, numRows); v++ {
 					f(int32(v))

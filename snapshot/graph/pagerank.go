@@ -5,12 +5,22 @@ import (
 	"math"
 )
 
-// RankOptions steer PageRank. All but Threads shape the values. A zero field takes the default.
+// RankOptions steer PageRank. All but Threads and Progress shape the values. A zero field takes the default.
 type RankOptions struct {
 	Damping       float64 // in (0, 1), 0.85 by default
 	Tolerance     float64 // stop when an iteration changes the ranks by at most this in sum; 1e-10 by default
 	MaxIterations int     // 200 by default: 0.85^200 is 8e-15
 	Threads       int     // 0: GOMAXPROCS; the bits do not depend on it
+
+	Progress func(iterations, most int64) // may be nil; after each iteration
+}
+
+// Settle returns o with zero fields filled in; PageRank does it itself.
+func (o RankOptions) Settle() (RankOptions, error) {
+	threads := o.Threads
+	o, err := o.withDefaults()
+	o.Threads = threads
+	return o, err
 }
 
 func (o RankOptions) withDefaults() (RankOptions, error) {
@@ -123,6 +133,9 @@ func PageRank(in *CSR, opt RankOptions) (Rank, error) {
 		x, next = next, x
 		r.Iterations++
 		r.Converged = r.Delta <= opt.Tolerance
+		if opt.Progress != nil {
+			opt.Progress(int64(r.Iterations), int64(opt.MaxIterations))
+		}
 	}
 	r.Rank = x
 	return r, nil

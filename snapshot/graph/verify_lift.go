@@ -44,7 +44,7 @@ func VerifyHoldout(src, dst []int32, keys []uint64, opt HoldoutOptions, part []u
 	type pair [2]int32
 	of := func(i int) pair { return pair{min(src[i], dst[i]), max(src[i], dst[i])} }
 	draw := func(p pair) uint64 {
-		return hash(5, uint64(opt.Seed), min(keys[p[0]], keys[p[1]]), max(keys[p[0]], keys[p[1]]))
+		return Hash(5, uint64(opt.Seed), min(keys[p[0]], keys[p[1]]), max(keys[p[0]], keys[p[1]]))
 	}
 	held := map[pair]uint8{}
 	strongest := make([]pair, len(keys)) // the pair that SpareLast leaves each node

@@ -49,6 +49,7 @@ type testGraph struct {
 	labels   string // class (also ""), bits, values or none
 	classOf  func(v int) int32
 	parts    [][]format.Part // by split column; nil: one column with every node train
+	with     []string        // of snapshot.Params
 	noSplits bool
 }
 
@@ -119,6 +120,7 @@ func (g *testGraph) open(t testing.TB) *snapshot.Snapshot {
 		t.Fatal(err)
 	}
 	p := snapshot.Params{Direction: snapshot.Undirected, FeatureNorm: "none", MissingFeatures: "error"}
+	p.With = g.with
 	if g.directed {
 		p.Direction = snapshot.Directed
 	}
@@ -438,7 +440,11 @@ func TestResume(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
-			_, _, err = Write(ctx, job, snap, p, Options{Threads: 2, Progress: func(_ string, done, _ int64) {
+			threads := 2
+			if c.harm != nil {
+				threads = 1 // so that the first files are finished when the job is stopped
+			}
+			_, _, err = Write(ctx, job, snap, p, Options{Threads: threads, Progress: func(_ string, done, _ int64) {
 				if done >= c.after {
 					cancel()
 				}
@@ -693,5 +699,30 @@ func TestOtherSnapshot(t *testing.T) {
 	dir, _, _ := build(t, randomGraph(100, 300).open(t), params(nil), Options{})
 	if err := VerifyAgainst(dir, randomGraph(100, 301).open(t)); !errors.Is(err, format.ErrMismatch) {
 		t.Errorf("got %v, want %v", err, format.ErrMismatch)
+	}
+}
+
+// TestStoredOrder: locality is the snapshot's order where it has one, else breadth-first order.
+func TestStoredOrder(t *testing.T) {
+	g := randomGraph(500, 2000)
+	p := params(func(p *format.BatchParams) { p.BatchSize, p.Order = 50, sample.Locality })
+	for _, with := range [][]string{nil, {snapshot.WithOrder}} {
+		g.with = with
+		snap := g.open(t)
+		want := graph.BFSOrder(&snap.In, snap.Out, snap.Component, len(snap.ComponentSizes))
+		if with != nil {
+			if slices.Equal(snap.Order, want) {
+				t.Fatal("the community order of this graph is its breadth-first order, so the test shows nothing")
+			}
+			want = snap.Order
+		}
+		resolved, plan, err := Resolve(context.Background(), snap, p, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := plan.source.order.Place; !slices.Equal(got, graph.Inverse(want)) {
+			t.Errorf("with %v: seeds are placed by another order", with)
+		}
+		build(t, snap, resolved, Options{})
 	}
 }

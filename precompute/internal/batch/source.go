@@ -83,10 +83,19 @@ func newSource(snap *snapshot.Snapshot, p format.BatchParams) (*source, error) {
 		s.order.Labels = sample.Labels{Class: snap.Class, Bits: snap.Bits, NumClasses: int(snap.Manifest.NumClasses)}
 	}
 	if p.Order != sample.Random {
-		s.order.Place = graph.Inverse(graph.BFSOrder(&snap.In, snap.Out, snap.Component, len(snap.ComponentSizes)))
+		s.order.Place = graph.Inverse(localityOrder(snap))
 	}
 	s.variants = make([]variantOrder, p.Variants)
 	return s, nil
+}
+
+// localityOrder is the snapshot's own, else breadth-first order. Which it is follows from the snapshot, so
+// its id covers it.
+func localityOrder(snap *snapshot.Snapshot) []int32 {
+	if snap.Order != nil {
+		return snap.Order
+	}
+	return graph.BFSOrder(&snap.In, snap.Out, snap.Component, len(snap.ComponentSizes))
 }
 
 // settleOrder decides order auto, by measuring both.

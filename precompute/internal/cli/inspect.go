@@ -91,6 +91,13 @@ func snapshotText(w io.Writer, d *snapshot.Description) {
 	t.Row("input lines", fmt.Sprintf("%d, %d merged as duplicates", d.NumLines, d.DuplicatesMerged))
 	t.Row("listed one way only", fmt.Sprintf("%d pairs (%.1f %%)", d.OneDirectional, 100*d.OneDirShare))
 	t.Row("degrees", histogramText(d.DegreeHistogram))
+	hopsText(t, d)
+	if r := d.PageRank; r != nil {
+		t.Row("pagerank", fmt.Sprintf("damping %g, %d iterations, the last changed it by %.3g (converged: %t)", r.Damping, r.Iterations, r.Delta, r.Converged))
+	}
+	if d.Order {
+		t.Row("locality order", "by communities within components")
+	}
 	t.Row("features", fmt.Sprintf("%d (norm %s)", d.NumFeatures, d.FeatureNorm))
 	if d.Task != "" {
 		t.Row("labels", fmt.Sprintf("%s, %d classes, %d nodes unlabelled", d.Task, d.NumClasses, d.Unlabelled))
@@ -101,6 +108,28 @@ func snapshotText(w io.Writer, d *snapshot.Description) {
 	t.Flush()
 	sizesText(w, d.Files)
 }
+
+// hopsText writes the sizes of the hop index.
+func hopsText(t command.Table, d *snapshot.Description) {
+	if h := d.Hop1; h != nil {
+		t.Row("hop 1", fmt.Sprintf("%d neighbours in %s, %s of an int32 list, %.2f x the information bound", h.NumEntries, command.Bytes(h.SizeBytes), percentText(h.Int32Ratio), h.BoundRatio))
+		for _, b := range h.Buckets {
+			t.Row("  "+b.Name, fmt.Sprintf("%d nodes, %d neighbours in %s, %s of an int32 list", b.NumRows, b.NumEntries, command.Bytes(b.SizeBytes), percentText(b.Int32Ratio)))
+		}
+		t.Row("  shared", command.Bytes(h.SharedBytes))
+	}
+	if h := d.Hop2; h != nil {
+		forced := ""
+		if h.Forced {
+			forced = fmt.Sprintf(", forced below %d since it would have %d entries", h.Hop2Cap, h.NumUncut)
+		}
+		t.Row("hop 2", fmt.Sprintf("%d entries in %s, %.2f x hop 1", h.NumEntries, command.Bytes(h.SizeBytes), h.Ratio))
+		t.Row("  cap", fmt.Sprintf("%d nodes a row%s; %d rows reach it", h.Cap, forced, h.NumCut))
+		t.Row("  sampled", fmt.Sprintf("%d nodes of more than %d neighbours", h.NumSampled, h.ExpandLimit))
+	}
+}
+
+func percentText(ratio float64) string { return fmt.Sprintf("%.1f %%", 100*ratio) }
 
 // histogramText writes the degree histogram as "0: 3, 1: 10, 2-3: 7".
 func histogramText(histogram []int64) string {

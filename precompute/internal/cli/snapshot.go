@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/prelift/prelift/format/command"
 	"github.com/prelift/prelift/precompute/internal/ingest"
 	"github.com/prelift/prelift/snapshot"
+	"github.com/prelift/prelift/snapshot/graph"
 	"github.com/spf13/cobra"
 )
 
@@ -22,6 +25,8 @@ type snapshotFlags struct {
 	nodes     []string
 	task      string
 	direction string
+	hops      string
+	params    snapshot.Params // hop thresholds and what to compute beside
 	out       string
 	threads   int
 }
@@ -63,9 +68,21 @@ func snapshotCommand(env *command.Env) *cobra.Command {
 	fl.IntVar(&f.in.NumFeatures, "num-features", 0, "columns of a sparse features table (default: the largest named + 1)")
 	fl.Int64Var(&f.in.MaxFeatureBytes, "max-feature-bytes", ingest.DefaultMaxFeatureBytes, "refuse a feature matrix larger than this")
 	fl.BoolVar(&f.in.AllowSplitOverlap, "allow-split-overlap", false, "warn of a node in two parts of a split instead of refusing")
+	fl.StringVar(&f.hops, "hops", hopsAuto, "index of neighbours: 1 one hop, 2 and lists of nodes two hops away, 0 none, auto 2 up to a million nodes, else 1")
+	fl.IntVar(&f.params.CompactBelow, "compact-below", hopDefaults.CompactBelow, "nodes of fewer neighbours have compact rows in the index, 1 to 255")
+	fl.IntVar(&f.params.HubFrom, "hub-from", hopDefaults.HubFrom, "nodes of so many neighbours are hubs, with a directory in the index")
+	fl.IntVar(&f.params.ExpandLimit, "expand-limit", hopDefaults.ExpandLimit, "hop 2 goes through at most so many of a node's neighbours, drawn by hash")
+	fl.IntVar(&f.params.Hop2Cap, "hop2-cap", hopDefaults.Hop2Cap, "most nodes two hops away to list a node; lowered where hop 2 would be over 5 times hop 1")
+	fl.StringSliceVar(&f.params.With, "with", nil, "compute also: pagerank (and sampling weights), order (a locality order by communities, which batches then uses)")
 	threadsFlag(c, &f.threads)
 	return c
 }
+
+// hopsAuto is the default of --hops.
+const hopsAuto = "auto"
+
+// hopDefaults are those of the index's thresholds.
+var hopDefaults, _ = graph.HopOptions{}.Settle()
 
 // snapshotResult is what --json prints.
 type snapshotResult struct {
@@ -77,6 +94,7 @@ type snapshotResult struct {
 	NumNodes   int64         `json:"num_nodes"`
 	NumEdges   int64         `json:"num_edges"`
 	Components int64         `json:"num_components"`
+	Hops       int           `json:"hops"`
 	Warnings   []string      `json:"warnings"`
 }
 
@@ -147,8 +165,11 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 	for _, w := range warnings {
 		env.Note("warning", w)
 	}
-	params := snapshot.Params{Direction: snapshot.Direction(f.direction), FeatureNorm: f.in.FeatureNorm, MissingFeatures: f.in.MissingFeatures}
-	id, m, err = snapshot.Build(c.Context(), job, tables, params, snapshot.Options{Threads: f.threads, Progress: env.Progress.Step})
+	f.params.FeatureNorm, f.params.MissingFeatures = f.in.FeatureNorm, f.in.MissingFeatures
+	id, m, err = snapshot.Build(c.Context(), job, tables, f.params, snapshot.Options{Threads: f.threads, Progress: env.Progress.Step})
+	if err == nil {
+		f.noteHops(c, env, m)
+	}
 	var fault *snapshot.EdgeError
 	if errors.As(err, &fault) {
 		err = command.BadInput(fmt.Errorf("%s: %w", strings.Join(baseNames(f.in.Edges), ", "), err))
@@ -173,6 +194,18 @@ func (f *snapshotFlags) check() error {
 	if d := snapshot.Direction(f.direction); d != snapshot.Undirected && d != snapshot.Directed {
 		return command.Usage("--direction is %q, not %s or %s", f.direction, snapshot.Undirected, snapshot.Directed)
 	}
+	f.params.Direction = snapshot.Direction(f.direction)
+	switch f.hops {
+	case hopsAuto:
+		f.params.Hops = snapshot.HopsAuto
+	case "0", "1", "2":
+		f.params.Hops = int(f.hops[0] - '0')
+	default:
+		return command.Usage("--hops is %q, not auto, 0, 1 or 2", f.hops)
+	}
+	if err := f.checkThresholds(); err != nil {
+		return err
+	}
 	if err := checkThreads(&f.threads); err != nil {
 		return err
 	}
@@ -183,6 +216,46 @@ func (f *snapshotFlags) check() error {
 		}
 	}
 	return inputError(f.in.Check())
+}
+
+// checkThresholds checks what shapes the hop index, and --with, before anything is read.
+func (f *snapshotFlags) checkThresholds() error {
+	p := &f.params
+	switch {
+	case p.CompactBelow < 1 || p.CompactBelow > 255:
+		return command.Usage("--compact-below %d is not in 1..255", p.CompactBelow)
+	case p.HubFrom < p.CompactBelow:
+		return command.Usage("--hub-from %d is below --compact-below %d", p.HubFrom, p.CompactBelow)
+	case p.ExpandLimit < 1:
+		return command.Usage("--expand-limit %d: want 1 or more", p.ExpandLimit)
+	case p.Hop2Cap < 1:
+		return command.Usage("--hop2-cap %d: want 1 or more", p.Hop2Cap)
+	}
+	if p.HubFrom > math.MaxInt32 || p.ExpandLimit > math.MaxInt32 || p.Hop2Cap > math.MaxInt32 {
+		return command.Usage("--hub-from, --expand-limit and --hop2-cap are at most %d", math.MaxInt32)
+	}
+	for _, word := range p.With {
+		if word != snapshot.WithOrder && word != snapshot.WithPageRank {
+			return command.Usage("--with %q: want a list of %s, %s", word, snapshot.WithPageRank, snapshot.WithOrder)
+		}
+	}
+	return nil
+}
+
+// noteHops tells of thresholds that had no use and of a cap that was forced.
+func (f *snapshotFlags) noteHops(c *cobra.Command, env *command.Env, m *snapshot.Manifest) {
+	for i, flag := range []string{"compact-below", "hub-from", "expand-limit", "hop2-cap"} {
+		if hops := 1 + i/2; c.Flags().Changed(flag) && m.Params.Hops < hops {
+			env.Note("note", fmt.Sprintf("--%s has no meaning with --hops %d", flag, m.Params.Hops))
+		}
+	}
+	if a := m.Hop2; a != nil && a.Forced {
+		full := float64(a.NumUncut) / float64(a.Hop1Entries)
+		env.Note("note", fmt.Sprintf("hop 2 would have %d entries, %.1f times hop 1; its rows are cut to %d nodes (--hop2-cap %d), %d entries", a.NumUncut, full, a.Cap, m.Params.Hop2Cap, a.NumEntries))
+	}
+	if r := m.PageRank; r != nil && !r.Converged {
+		env.Note("warning", fmt.Sprintf("pagerank has not converged in %d iterations: the last one changed it by %.3g", r.Iterations, r.Delta))
+	}
 }
 
 // statInputs checks that the inputs are there and are files.
@@ -244,12 +317,14 @@ func (f *snapshotFlags) key() (format.Digest, error) {
 		"format": f.in.Format, "delimiter": f.in.Delimiter, "header": f.in.Header, "table_header": f.in.TableHeader,
 		"src": f.in.SrcCol, "dst": f.in.DstCol, "weight": f.in.WeightCol, "id": f.in.IDCol, "label": f.in.LabelCol,
 		"id_type": f.in.IDType, "allow_split_overlap": f.in.AllowSplitOverlap,
+		"hops": f.hops, "compact_below": f.params.CompactBelow, "hub_from": f.params.HubFrom, "expand_limit": f.params.ExpandLimit, "hop2_cap": f.params.Hop2Cap,
+		"with": slices.Compact(slices.Sorted(slices.Values(f.params.With))),
 	})
 }
 
 func (f *snapshotFlags) print(env *command.Env, r *snapshotResult, id format.Digest, m *snapshot.Manifest, start time.Time) error {
 	r.ID, r.NumNodes, r.NumEdges, r.Components = id, int64(m.NumNodes), int64(m.NumEdges), int64(m.Audit.NumComponents)
-	r.Seconds = time.Since(start).Seconds()
+	r.Hops, r.Seconds = m.Params.Hops, time.Since(start).Seconds()
 	return env.Result(r, func(w io.Writer) {
 		state := "written"
 		if r.UpToDate {

@@ -17,7 +17,7 @@ func skewedGraph(tb testing.TB, scale uint, numEdges int) (*graph.CSR, []uint64)
 	for i := range src {
 		var u, v uint64
 		for level := range uint64(scale) {
-			x := hash(uint64(i), level) >> 32
+			x := graph.Hash(uint64(i), level) >> 32
 			u, v = u<<1, v<<1
 			switch {
 			case x < 57<<32/100:
@@ -42,7 +42,7 @@ func skewedGraph(tb testing.TB, scale uint, numEdges int) (*graph.CSR, []uint64)
 func testKeys(n int) []uint64 {
 	keys := make([]uint64, n)
 	for v := range keys {
-		keys[v] = hash(99, uint64(v))
+		keys[v] = graph.Hash(99, uint64(v))
 	}
 	return keys
 }

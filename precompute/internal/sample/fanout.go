@@ -254,7 +254,7 @@ func (s *Sampler) take(base uint64, v int32, k int) (numNeighbours int) {
 		}
 		return len(s.taken)
 	}
-	base = fold(base, s.keys[v])
+	base = graph.Fold(base, s.keys[v])
 	heap := s.heap[:0]
 	for at, u := range row {
 		if u == v {
@@ -264,7 +264,7 @@ func (s *Sampler) take(base uint64, v int32, k int) (numNeighbours int) {
 		if k == 0 {
 			continue
 		}
-		c := candidate{fold(base, s.keys[u]), int32(at)}
+		c := candidate{graph.Fold(base, s.keys[u]), int32(at)}
 		switch {
 		case len(heap) < k:
 			heap = append(heap, c)

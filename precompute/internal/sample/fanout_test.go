@@ -320,7 +320,7 @@ func TestChangeIsLocal(t *testing.T) {
 		ids = append(ids, fmt.Sprintf("v%02d", i))
 	}
 	for i := range 600 {
-		x := hash(7, uint64(i))
+		x := graph.Hash(7, uint64(i))
 		edges = append(edges, [2]string{ids[x%80], ids[x>>32%80]})
 	}
 	before := namedGraph(t, ids, edges)

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+
+	"github.com/prelift/prelift/snapshot/graph"
 )
 
 // The two orders of seeds.
@@ -25,14 +27,14 @@ const (
 // RandomOrder returns the seeds sorted by hash(2, seed, variant, key), equal ones by
 // node number.
 func RandomOrder(seeds []int32, keys []uint64, seed int64, variant int) []int32 {
-	base := hash(forOrder, uint64(seed), uint64(variant))
+	base := graph.Hash(forOrder, uint64(seed), uint64(variant))
 	type entry struct {
 		draw uint64
 		node int32
 	}
 	entries := make([]entry, len(seeds))
 	for i, v := range seeds {
-		entries[i] = entry{fold(base, keys[v]), v}
+		entries[i] = entry{graph.Fold(base, keys[v]), v}
 	}
 	slices.SortFunc(entries, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.draw, b.draw), cmp.Compare(a.node, b.node))
@@ -128,12 +130,12 @@ type run struct {
 
 // deal mixes the runs of that length by the rule of Variant.
 func (o *Order) deal(sorted []int32, length, variant, salt int) []int32 {
-	base := hash(forRun, uint64(o.Seed), uint64(variant), uint64(salt))
+	base := graph.Hash(forRun, uint64(o.Seed), uint64(variant), uint64(salt))
 	runs := make([]run, 0, (len(sorted)+length-1)/length)
 	counts := make([]int64, o.Labels.NumClasses)
 	for start := 0; start < len(sorted); start += length {
 		end := min(start+length, len(sorted))
-		runs = append(runs, run{start, end, o.mostFrequent(sorted[start:end], counts), fold(base, o.Keys[sorted[start]]), 0})
+		runs = append(runs, run{start, end, o.mostFrequent(sorted[start:end], counts), graph.Fold(base, o.Keys[sorted[start]]), 0})
 	}
 	slices.SortFunc(runs, func(a, b run) int {
 		return cmp.Or(cmp.Compare(a.stratum, b.stratum), cmp.Compare(a.hash, b.hash), cmp.Compare(a.start, b.start))

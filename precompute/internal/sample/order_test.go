@@ -3,15 +3,17 @@ package sample
 import (
 	"slices"
 	"testing"
+
+	"github.com/prelift/prelift/snapshot/graph"
 )
 
 // TestEverySeedOnce: whatever the order, labels and sizes, a variant is a permutation of
 // the seeds.
 func TestEverySeedOnce(t *testing.T) {
 	for trial := range 300 {
-		draw := func(what, n uint64) int { return int(hash(uint64(trial), what) % n) }
+		draw := func(what, n uint64) int { return int(graph.Hash(uint64(trial), what) % n) }
 		numNodes, classes := 1+draw(1, 300), 1+draw(2, 5)
-		o := &Order{Keys: testKeys(numNodes), BatchSize: 1 + draw(3, 100), Seed: int64(hash(uint64(trial)))}
+		o := &Order{Keys: testKeys(numNodes), BatchSize: 1 + draw(3, 100), Seed: int64(graph.Hash(uint64(trial)))}
 		for v := range numNodes {
 			if v == 0 || draw(100+uint64(v), 3) > 0 {
 				o.Seeds = append(o.Seeds, int32(v))
@@ -30,7 +32,7 @@ func TestEverySeedOnce(t *testing.T) {
 		case 2:
 			o.Labels = Labels{Bits: make([]uint8, numNodes*classes), NumClasses: classes}
 			for i := range o.Labels.Bits {
-				o.Labels.Bits[i] = []uint8{0, 1, 0xFF}[hash(uint64(i))%3]
+				o.Labels.Bits[i] = []uint8{0, 1, 0xFF}[graph.Hash(uint64(i))%3]
 			}
 		}
 		variant := draw(6, 4)

@@ -1,0 +1,241 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"github.com/prelift/prelift/format"
+	"github.com/prelift/prelift/snapshot/graph"
+)
+
+// hops builds the indexes that the parameters ask for.
+func (b *builder) hops(ctx context.Context, p *Params) error {
+	if p.Hops == 0 {
+		return nil
+	}
+	opt := p.hopOptions()
+	opt.Threads = b.opt.Threads
+	opt.Progress = func(done, total int64) { b.progress("hop 2", done, total) }
+	b.progress("hop 1", 0, 0)
+	var err error
+	if b.hop1, err = graph.BuildHop1(&b.graph.In, opt); err != nil || p.Hops < 2 {
+		return err
+	}
+	hop2, a, err := graph.BuildHop2(ctx, &b.graph.In, b.keys, opt)
+	b.hop2, b.hop2Audit = hop2, &Hop2Audit{
+		Hop1Entries: format.Int(a.Hop1Entries), NumEntries: format.Int(a.NumEntries), NumUncut: format.Int(a.NumUncut),
+		NumCut: format.Int(a.NumCut), NumSampled: format.Int(a.NumSampled), Cap: format.Int(a.Cap), Forced: a.Forced,
+	}
+	return err
+}
+
+// rank computes PageRank, sampling weights and the order that the parameters ask for.
+func (b *builder) rank(ctx context.Context, p *Params) error {
+	if p.has(WithPageRank) {
+		opt, err := graph.RankOptions{Threads: b.opt.Threads}.Settle()
+		if err != nil {
+			return err
+		}
+		opt.Progress = func(done, most int64) { b.progress("pagerank", done, most) }
+		r, err := graph.PageRank(&b.graph.In, opt)
+		if err != nil {
+			return err
+		}
+		b.ranks, b.rankAudit = r.Rank, rankAudit(opt, r)
+		b.weights, b.masses = graph.SamplingWeights(b.components, len(b.sizes), r.Rank)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if p.has(WithOrder) {
+		b.progress("order", 0, 0)
+		bfs := graph.BFSOrder(&b.graph.In, b.graph.Out, b.components, len(b.sizes))
+		b.order = graph.CommunityOrder(bfs, graph.Communities(&b.graph.In, b.graph.Out, bfs, graph.CommunityOptions{}))
+	}
+	return ctx.Err()
+}
+
+func rankAudit(opt graph.RankOptions, r graph.Rank) *RankAudit {
+	return &RankAudit{opt.Damping, opt.Tolerance, opt.MaxIterations, r.Iterations, r.Delta, r.Converged}
+}
+
+func (b *builder) hopSections() []format.SectionSpec {
+	h := b.hop1
+	sections := []format.SectionSpec{
+		format.Uint8Section(format.Hop1Code, format.AnyLayer, h.Code),
+		format.Uint16Section(format.Hop1Offset, format.AnyLayer, h.Offset),
+		format.Int64Section(format.Hop1GroupStart, format.AnyLayer, h.GroupStart),
+		format.Int32Section(format.Hop1GroupLarge, format.AnyLayer, h.GroupLarge),
+		format.Uint8Section(format.Hop1Compact, format.AnyLayer, h.Compact),
+		format.Int64Section(format.Hop1LargeChunk, format.AnyLayer, h.LargeChunk),
+		format.Int64Section(format.Hop1LargeStart, format.AnyLayer, h.LargeStart),
+		format.Uint8Section(format.Hop1LargeLast, format.AnyLayer, h.LargeLast),
+		format.Uint8Section(format.Hop1LargeShift, format.AnyLayer, h.LargeShift),
+		format.Int32Section(format.Hop1ChunkBase, format.AnyLayer, h.ChunkBase),
+		format.Uint32Section(format.Hop1ChunkStart, format.AnyLayer, h.ChunkStart),
+		format.Uint8Section(format.Hop1Large, format.AnyLayer, h.Large),
+	}
+	if b.hop2 != nil {
+		sections = append(sections,
+			format.Int64Section(format.Hop2Indptr, format.AnyLayer, b.hop2.Indptr),
+			format.Int32Section(format.Hop2Indices, format.AnyLayer, b.hop2.Indices))
+	}
+	return sections
+}
+
+func (b *builder) rankSections() []format.SectionSpec {
+	var sections []format.SectionSpec
+	if b.ranks != nil {
+		sections = append(sections,
+			format.Float64Section(format.RankPageRank, format.AnyLayer, b.ranks),
+			format.Float32Section(format.RankWeight, format.AnyLayer, format.CoefNone, b.weights),
+			format.Float64Section(format.RankMass, format.AnyLayer, b.masses))
+	}
+	if b.order != nil {
+		sections = append(sections, format.Int32Section(format.RankOrder, format.AnyLayer, b.order))
+	}
+	return sections
+}
+
+// checkParams checks what the manifest says of the hop index and the ranks against itself.
+func (m *Manifest) checkParams() error {
+	p, err := m.Params.Settle(int(m.NumNodes))
+	switch {
+	case err != nil:
+		return err
+	case !reflect.DeepEqual(p, m.Params):
+		return fmt.Errorf("params %v, settled %v", m.Params, p)
+	case (m.Hop2 != nil) != (p.Hops == 2):
+		return fmt.Errorf("%d hops, but hop2 is there: %t", p.Hops, m.Hop2 != nil)
+	case (m.PageRank != nil) != p.has(WithPageRank):
+		return fmt.Errorf("with %v, but pagerank is there: %t", p.With, m.PageRank != nil)
+	}
+	return nil
+}
+
+// hop1Of views the index of neighbours in r; nil where it is absent.
+func hop1Of(r *format.Record) *graph.Hop1 {
+	h := &graph.Hop1{
+		Code:       r.Uint8s(format.Hop1Code, format.AnyLayer),
+		Offset:     r.Uint16s(format.Hop1Offset, format.AnyLayer),
+		GroupStart: r.Int64s(format.Hop1GroupStart, format.AnyLayer),
+		GroupLarge: r.Int32s(format.Hop1GroupLarge, format.AnyLayer),
+		Compact:    r.Uint8s(format.Hop1Compact, format.AnyLayer),
+		LargeChunk: r.Int64s(format.Hop1LargeChunk, format.AnyLayer),
+		LargeStart: r.Int64s(format.Hop1LargeStart, format.AnyLayer),
+		LargeLast:  r.Uint8s(format.Hop1LargeLast, format.AnyLayer),
+		LargeShift: r.Uint8s(format.Hop1LargeShift, format.AnyLayer),
+		ChunkBase:  r.Int32s(format.Hop1ChunkBase, format.AnyLayer),
+		ChunkStart: r.Uint32s(format.Hop1ChunkStart, format.AnyLayer),
+		Large:      r.Uint8s(format.Hop1Large, format.AnyLayer),
+	}
+	if h.Code == nil {
+		return nil
+	}
+	return h
+}
+
+// takeHops takes the index over after the checks that make every access to it safe: format's of lengths and
+// offsets, and Hop1.Check of what is in the runs. Of hop 2 format's are enough.
+func (s *Snapshot) takeHops(r *format.Record) error {
+	if s.Hop1 = hop1Of(r); s.Hop1 == nil {
+		return missing(r, "index of neighbours")
+	}
+	err := format.Guard(r.Place(), func() error {
+		// One thread: Guard is for the goroutine that calls it.
+		if err := s.Hop1.Check(1); err != nil {
+			return fmt.Errorf("%s: %w: %v", r.Place(), format.ErrLayout, err)
+		}
+		return nil
+	})
+	if err != nil || s.Manifest.Params.Hops < 2 {
+		return err
+	}
+	s.Hop2 = &graph.Hop2{Indptr: r.Int64s(format.Hop2Indptr, format.AnyLayer), Indices: r.Int32s(format.Hop2Indices, format.AnyLayer)}
+	if s.Hop2.Indptr == nil || s.Hop2.Indices == nil {
+		return missing(r, "lists of hop 2")
+	}
+	return nil
+}
+
+func (s *Snapshot) takeRank(r *format.Record) error {
+	if p := &s.Manifest.Params; p.has(WithPageRank) {
+		s.Rank = r.Float64s(format.RankPageRank, format.AnyLayer)
+		s.Weights = r.Float32s(format.RankWeight, format.AnyLayer, format.CoefNone)
+		s.Masses = r.Float64s(format.RankMass, format.AnyLayer)
+		if s.Rank == nil || s.Weights == nil || s.Masses == nil {
+			return missing(r, "ranks or sampling weights")
+		}
+		if len(s.Masses) != len(s.ComponentSizes) {
+			return fmt.Errorf("%s: %w: masses of %d components, there are %d", r.Place(), format.ErrLayout, len(s.Masses), len(s.ComponentSizes))
+		}
+	}
+	if s.Order = r.Int32s(format.RankOrder, format.AnyLayer); s.Order == nil && s.Manifest.Params.has(WithOrder) {
+		return missing(r, "locality order")
+	}
+	return nil
+}
+
+// verifyHops checks the indexes against the rows.
+func (s *Snapshot) verifyHops() error {
+	p := &s.Manifest.Params
+	if p.Hops == 0 {
+		return nil
+	}
+	if err := graph.VerifyHop1(&s.In, p.hopOptions(), s.Hop1); err != nil {
+		return s.wrong("%v", err)
+	}
+	if p.Hops < 2 {
+		return nil
+	}
+	if err := s.Hop2.Check(&s.In, s.Component); err != nil {
+		return s.wrong("%v", err)
+	}
+	a := s.Manifest.Hop2
+	audit := graph.Hop2Audit{
+		NumEntries: int64(a.NumEntries), NumUncut: int64(a.NumUncut), NumCut: int64(a.NumCut), NumSampled: int64(a.NumSampled),
+		Cap: int(a.Cap), Forced: a.Forced, Hop1Entries: int64(a.Hop1Entries),
+	}
+	if err := graph.VerifyHop2(&s.In, s.Keys, p.hopOptions(), s.Hop2, audit); err != nil {
+		return s.wrong("%v", err)
+	}
+	return nil
+}
+
+// verifyRank checks ranks by what makes them unique, and the manifest's word on them and the order by going the
+// way again.
+func (s *Snapshot) verifyRank() error {
+	p := &s.Manifest.Params
+	if p.has(WithPageRank) {
+		a := s.Manifest.PageRank
+		opt, err := graph.RankOptions{Threads: 1}.Settle() // SPEC 6 has no other values
+		if err != nil {
+			return err
+		}
+		if err := graph.VerifyPageRank(&s.In, opt, graph.Rank{Rank: s.Rank, Iterations: a.Iterations, Delta: a.Delta, Converged: a.Converged}); err != nil {
+			return s.wrong("%v", err)
+		}
+		r, err := graph.PageRank(&s.In, opt)
+		if err != nil {
+			return s.wrong("%v", err)
+		}
+		if got := rankAudit(opt, r); *got != *a {
+			return s.wrong("pagerank is %+v, the rows give %+v", *a, *got)
+		}
+		if err := graph.VerifySamplingWeights(s.Component, s.Rank, s.Weights, s.Masses); err != nil {
+			return s.wrong("%v", err)
+		}
+	}
+	if p.has(WithOrder) {
+		bfs := graph.BFSOrder(&s.In, s.Out, s.Component, len(s.ComponentSizes))
+		if err := graph.VerifyOrder(&s.In, s.Out, s.Component, bfs); err != nil {
+			return s.wrong("%v", err)
+		}
+		communities := graph.Communities(&s.In, s.Out, bfs, graph.CommunityOptions{})
+		if err := graph.VerifyCommunityOrder(bfs, communities, s.Order); err != nil {
+			return s.wrong("%v", err)
+		}
+	}
+	return nil
+}
