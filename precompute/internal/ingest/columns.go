@@ -282,8 +282,3 @@ func (c *columnarSource) readBytes(size int64) int64 {
 }
 
 func (c *columnarSource) close() { c.reader.close() }
-
-// isFloat reports whether a field is a floating-point number.
-func (c *columnarSource) isFloat(field int) bool {
-	return c.cols[c.field[field].column].kind == columnFloat
-}

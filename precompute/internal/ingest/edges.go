@@ -221,8 +221,8 @@ func (s *edgeSink) grow(rows int, readBytes int64) {
 	}
 }
 
-// textEdges is the edgeFormat of the text dialects.
-type textEdges struct{}
+// textEdges is rowEdges for the text dialects, read faster.
+type textEdges struct{ rowEdges }
 
 func (textEdges) match(opt *Options, kind string) bool { return kind == kindText && opt.RelCol == "" }
 
@@ -265,36 +265,6 @@ func (t *table) edgeColumns() (edgeColumns, error) {
 		return c, t.headError("", "the relation must be a column of its own")
 	}
 	return c, nil
-}
-
-// openEdges opens a text edge file.
-func openEdges(ctx context.Context, opt *Options, path string) (*table, edgeColumns, error) {
-	t, err := openTable(ctx, opt, path, roleEdges)
-	if err != nil {
-		return nil, edgeColumns{}, err
-	}
-	cols, err := t.edgeColumns()
-	if err != nil {
-		t.close()
-		return nil, cols, err
-	}
-	return t, cols, nil
-}
-
-func (textEdges) rows(ctx context.Context, r *reader, path string, f func(line int64, ids ...[]byte) bool) error {
-	t, cols, err := openEdges(ctx, &r.opt, path)
-	if err != nil {
-		return err
-	}
-	defer t.close()
-	for {
-		if ok, err := t.next(ctx); !ok || err != nil {
-			return err
-		}
-		if !f(t.scan.start, t.scan.field(cols.src), t.scan.field(cols.dst)) {
-			return nil
-		}
-	}
 }
 
 // edgeParser turns blocks of text into batches. Each worker has its own.
@@ -518,7 +488,7 @@ type edgeJob struct {
 // read cuts the file into blocks in one goroutine, parses them in Threads goroutines and numbers the ids in this
 // one, in file order. At most maxParsers+3 blocks are in memory.
 func (textEdges) read(ctx context.Context, r *reader, path string, sink *edgeSink) error {
-	t, cols, err := openEdges(ctx, &r.opt, path)
+	t, cols, err := openEdgeRows(ctx, &r.opt, path)
 	if err != nil {
 		return err
 	}

@@ -150,23 +150,7 @@ func (r *reader) readFeatures(ctx context.Context) error {
 		}
 		r.features = d
 	}
-	column := t.columnName(id, "node")
-	for {
-		ok, err := t.next(ctx)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			return r.endOfRows(t)
-		}
-		num, err := r.number(t, id, column)
-		if err != nil {
-			return err
-		}
-		if err := r.features.set(ctx, r, t, num); err != nil {
-			return err
-		}
-	}
+	return r.eachNode(ctx, t, id, func(num int32) error { return r.features.set(ctx, r, t, num) })
 }
 
 // isSparse reports whether a header is that of a sparse table: an id, feature and perhaps value, in this order.

@@ -150,23 +150,7 @@ func (r *reader) readLabels(ctx context.Context) error {
 		return err
 	}
 	t.noteUnused(append([]int{id}, cols...)...)
-	column := t.columnName(id, "node")
-	for {
-		ok, err := t.next(ctx)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			return r.endOfRows(t)
-		}
-		num, err := r.number(t, id, column)
-		if err != nil {
-			return err
-		}
-		if err := r.labels.set(ctx, r, t, num); err != nil {
-			return err
-		}
-	}
+	return r.eachNode(ctx, t, id, func(num int32) error { return r.labels.set(ctx, r, t, num) })
 }
 
 // isUnlabelled reports whether a label says that there is none.

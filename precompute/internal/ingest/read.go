@@ -148,6 +148,28 @@ func (r *reader) rowNumber(t *table) (int32, error) {
 	return num, nil
 }
 
+// eachNode calls set for each row of a table of nodes, at that row and with the node's number; id is the
+// column of the id.
+func (r *reader) eachNode(ctx context.Context, t *table, id int, set func(num int32) error) error {
+	column := t.columnName(id, "node")
+	for {
+		ok, err := t.next(ctx)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return r.endOfRows(t)
+		}
+		num, err := r.number(t, id, column)
+		if err != nil {
+			return err
+		}
+		if err := set(num); err != nil {
+			return err
+		}
+	}
+}
+
 // endOfRows refuses a table without ids that is shorter than Nodes.
 func (r *reader) endOfRows(t *table) error {
 	if n := int64(r.dict.len()); t.numbered && r.opt.Nodes != "" && t.row < n {

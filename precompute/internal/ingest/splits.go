@@ -149,23 +149,7 @@ func (r *reader) readSplits(ctx context.Context) error {
 			r.splits.names = append(r.splits.names, t.columnName(c, name))
 		}
 	}
-	column := t.columnName(id, "node")
-	for {
-		ok, err := t.next(ctx)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			return r.endOfRows(t)
-		}
-		num, err := r.number(t, id, column)
-		if err != nil {
-			return err
-		}
-		if err := r.splits.set(t, num); err != nil {
-			return err
-		}
-	}
+	return r.eachNode(ctx, t, id, func(num int32) error { return r.splits.set(t, num) })
 }
 
 // readSplitList reads the ids of one part.
