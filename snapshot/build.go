@@ -29,7 +29,7 @@ type Options struct {
 
 // Build writes the snapshot of t into job and publishes it. It returns the snapshot's
 // id and manifest. Files that an interrupted job finished are taken over (format.Job).
-// t.Edges is empty afterwards: the rows hold all of it, and memory is short.
+// t.Edges is used up: the rows hold all of it, and memory is short.
 func Build(ctx context.Context, job *format.Job, t *Tables, p Params, opt Options) (format.Digest, *Manifest, error) {
 	p, err := p.Settle(t.NumNodes())
 	if err != nil {
@@ -106,12 +106,15 @@ func (b *builder) progress(step string, done, total int64) {
 func (b *builder) topology(ctx context.Context, directed bool) error {
 	t := b.tables
 	b.progress("rows", 0, 1)
-	g, err := graph.Build(ctx, t.NumNodes(), t.Edges.Src, t.Edges.Dst, t.Edges.Weight, graph.Options{Directed: directed, Threads: b.opt.Threads})
+	rows, err := t.Edges.Rows(ctx, t.NumNodes(), graph.Options{Directed: directed, Threads: b.opt.Threads})
 	if err != nil {
 		return b.nameNodes(err)
 	}
-	b.graph = g
-	t.Edges = Edges{} // the rows hold all of it; give the memory back
+	t.Edges = nil
+	if b.graph, err = rows.Graph(ctx); err != nil {
+		return err
+	}
+	g := b.graph
 	b.progress("components", 0, 1)
 	b.components, b.sizes = graph.Components(&g.In, b.opt.Threads)
 	b.progress("norms", 0, 1)

@@ -10,11 +10,12 @@ import (
 // 8 bytes an edge, 4 more with weights and 4 more with relations, in blocks that are used again for the sorting; what is over the
 // memory given goes to a spill. It holds no other memory per edge.
 type EdgeList struct {
-	opt    ListOptions
-	store  blockStore
-	edges  blockList
-	open   *block // being filled
-	number []int32
+	opt       ListOptions
+	store     blockStore
+	edges     blockList
+	open      *block  // being filled
+	number    []int32 // of the ends as they were appended; nil: as they are
+	relNumber []int32 // the same of relations
 }
 
 // ListOptions say what an EdgeList holds and where.
@@ -127,8 +128,8 @@ func (l *EdgeList) room() (*block, error) {
 	return l.open, nil
 }
 
-// Renumber has end v stand for node number[v] from now on. It may be called once.
-func (l *EdgeList) Renumber(number []int32) { l.number = number }
+// Renumber has end v stand for node number[v] and relation r for rels[r] from now on; nil leaves them as they are. It may be called once.
+func (l *EdgeList) Renumber(number, rels []int32) { l.number, l.relNumber = number, rels }
 
 // Each calls f with every edge in the order of Append, until f says stop. weight is 1 and rel 0 where the list has none.
 func (l *EdgeList) Each(f func(src, dst int32, weight float32, rel int32) (more bool)) error {
@@ -143,14 +144,11 @@ func (l *EdgeList) Each(f func(src, dst int32, weight float32, rel int32) (more 
 		}
 		for i, key := range b.keys[:b.n] {
 			src, dst := l.ends(key)
-			weight, rel := float32(1), int32(0)
+			weight := float32(1)
 			if l.opt.Weighted {
 				weight = b.vals[i]
 			}
-			if l.opt.Relational {
-				rel = b.rels[i]
-			}
-			if !f(src, dst, weight, rel) {
+			if !f(src, dst, weight, l.rel(b, i)) {
 				return nil
 			}
 		}
@@ -168,6 +166,17 @@ func (l *EdgeList) ends(key uint64) (src, dst int32) {
 		return l.number[src], l.number[dst]
 	}
 	return src, dst
+}
+
+// rel returns the relation of record i of b, 0 where there are none.
+func (l *EdgeList) rel(b *block, i int) int32 {
+	switch {
+	case b.rels == nil:
+		return 0
+	case l.relNumber != nil:
+		return l.relNumber[b.rels[i]]
+	}
+	return b.rels[i]
 }
 
 // close ends appending.

@@ -233,10 +233,7 @@ func (r *Rows) distributeBlock(l *EdgeList, b *block, out *keyed, opt *Options, 
 	out.n = 0
 	for i, edge := range b.keys[:b.n] {
 		src, dst := l.ends(edge)
-		rel := int32(0)
-		if b.rels != nil {
-			rel = b.rels[i]
-		}
+		rel := l.rel(b, i)
 		if opt.Part != nil {
 			if part := opt.Part(src, dst); part != HeldNone {
 				held.add(part, src, dst, rel)

@@ -353,7 +353,7 @@ func checkTables(t *snapshot.Tables, report *ingest.Report) error {
 	if t.Features != nil && t.Features.NumCols > format.MaxColumns {
 		return command.BadInput(fmt.Errorf("%d feature columns: a feature table has at most %d", t.Features.NumCols, format.MaxColumns))
 	}
-	if t.Edges.Rel != nil {
+	if t.Edges.Relational() {
 		report.Warnings = append(report.Warnings, fmt.Sprintf("%d relations were read, which this version doesn't store: edges of different relations between the same nodes are merged", len(t.RelNames)))
 	}
 	if t.Types != nil {

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/prelift/prelift/snapshot"
+	"github.com/prelift/prelift/snapshot/graph"
 )
 
 // edgeFormat reads one edge file. A format is one value in edgeFormats; it turns the file into edgeBatches and
@@ -626,7 +626,7 @@ func (r *reader) weightedAlike(t *table, cols edgeColumns) error {
 }
 
 // readEdges reads all edge files.
-func (r *reader) readEdges(ctx context.Context) (snapshot.Edges, error) {
+func (r *reader) readEdges(ctx context.Context) (*graph.EdgeList, error) {
 	for _, path := range r.opt.Edges {
 		r.totalBytes += fileSize(path)
 	}
@@ -637,16 +637,12 @@ func (r *reader) readEdges(ctx context.Context) (snapshot.Edges, error) {
 			err = format.read(ctx, r, path, sink)
 		}
 		if err != nil {
-			return snapshot.Edges{}, err
+			return nil, err
 		}
 	}
 	r.report.NumEdgeRows = int64(len(sink.src))
-	edges := snapshot.Edges{Src: sink.src, Dst: sink.dst, Rel: sink.rel}
-	if r.weighted {
-		edges.Weight = sink.weight
-		if edges.Weight == nil {
-			edges.Weight = []float32{}
-		}
+	if r.weighted && sink.weight == nil {
+		sink.weight = []float32{}
 	}
-	return edges, nil
+	return graph.EdgesOf(sink.src, sink.dst, sink.weight, sink.rel), nil
 }

@@ -87,13 +87,10 @@ func (r *reader) run(ctx context.Context) (*snapshot.Tables, error) {
 	}
 	ids, number := r.dict.sorted(r.opt.IDType == IDString)
 	r.dict = nil
-	parallel(len(edges.Src), r.opt.Threads, func(from, to int) {
-		for i := from; i < to; i++ {
-			edges.Src[i], edges.Dst[i] = number[edges.Src[i]], number[edges.Dst[i]]
-		}
-	})
 	tables := &snapshot.Tables{IDs: ids, Edges: edges, Types: r.types.place(number)}
-	tables.RelNames = r.rels.place(&tables.Edges)
+	var relNumber []int32
+	tables.RelNames, relNumber = r.rels.place()
+	edges.Renumber(number, relNumber)
 	r.report.NumNodes = int64(ids.Len())
 	if tables.Features, err = r.placeFeatures(ctx, &ids, number); err != nil {
 		return nil, err

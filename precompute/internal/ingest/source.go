@@ -365,20 +365,17 @@ func (r *reader) alike(t *table, cols edgeColumns) error {
 	return &Error{File: t.in.name, Msg: strings.Join([]string{oneLine(with), "has relations and", oneLine(without), "has none"}, " "), Hint: "--rel-col chooses the column"}
 }
 
-// place puts relations in bytewise order of their names.
-func (rel *relations) place(edges *snapshot.Edges) []string {
+// place returns the names of relations in bytewise order, and the place there of each number.
+func (rel *relations) place() (names []string, number []int32) {
 	if !rel.known {
-		return nil
+		return nil, nil
 	}
 	ids, number := rel.names.sorted(true)
-	names := []string{}
+	names = []string{}
 	for i := range ids.Len() {
 		names = append(names, string(ids.At(int32(i))))
 	}
-	for i, v := range edges.Rel {
-		edges.Rel[i] = number[v]
-	}
-	return names
+	return names, number
 }
 
 // nodeTypes collects node types by the numbers of dict.
