@@ -39,32 +39,49 @@ type blockList struct {
 
 // blockStore gives out blocks, takes them back, and spills full ones once more than limit bytes are kept.
 type blockStore struct {
-	limit int64 // 0: no limit
-	spill Spill // nil: everything stays in memory
+	limit int64              // 0: no limit
+	spill Spill              // nil: everything stays in memory
+	alloc func(n int) []byte // nil: the Go heap
 
 	mu      sync.Mutex
 	kept    int64
 	free    []*block
-	spilled int64 // blocks that went to the spill
+	slab    []byte // of alloc, not given out yet
+	spilled int64  // blocks that went to the spill
+}
+
+// slabBytes is how much is asked of alloc at a time: a whole number of huge pages.
+const slabBytes = 8 << 20
+
+// memory returns n bytes, a multiple of 4096. The caller holds mu.
+func (s *blockStore) memory(n int) unsafe.Pointer {
+	if s.alloc == nil {
+		return unsafe.Pointer(&make([]uint64, n/8)[0])
+	}
+	if len(s.slab) < n {
+		s.slab = s.alloc(slabBytes)
+	}
+	p := unsafe.Pointer(&s.slab[0])
+	s.slab = s.slab[n:]
+	return p
 }
 
 // get returns an empty block with what it has to hold.
 func (s *blockStore) get(vals, rels bool) *block {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	var b *block
 	if n := len(s.free); n > 0 {
 		b = s.free[n-1]
 		s.free = s.free[:n-1]
-	}
-	s.mu.Unlock()
-	if b == nil {
-		b = &block{keys: new([blockLen]uint64)}
+	} else {
+		b = &block{keys: (*[blockLen]uint64)(s.memory(8 * blockLen))}
 	}
 	if b.n = 0; vals && b.vals == nil {
-		b.vals = new([blockLen]float32)
+		b.vals = (*[blockLen]float32)(s.memory(4 * blockLen))
 	}
 	if rels && b.rels == nil {
-		b.rels = new([blockLen]int32)
+		b.rels = (*[blockLen]int32)(s.memory(4 * blockLen))
 	}
 	if !rels {
 		b.rels = nil
@@ -134,13 +151,6 @@ func (s *blockStore) release(b *block) {
 	s.mu.Lock()
 	s.kept -= blockLen * b.recordBytes()
 	s.free = append(s.free, b)
-	s.mu.Unlock()
-}
-
-// drop gives the memory of free blocks back.
-func (s *blockStore) drop() {
-	s.mu.Lock()
-	s.free = nil
 	s.mu.Unlock()
 }
 

@@ -26,11 +26,14 @@ type ListOptions struct {
 	// A few buffers of each thread come on top.
 	MemBytes int64
 	Spill    Spill
+	// Alloc gives the memory of blocks, aligned to 8 bytes, 8 MiB at a time; whoever gave it may take it back once the list and its Rows
+	// aren't used any more. nil: the Go heap.
+	Alloc func(n int) []byte
 }
 
 // NewEdgeList returns an empty list.
 func NewEdgeList(opt ListOptions) *EdgeList {
-	return &EdgeList{opt: opt, store: blockStore{limit: opt.MemBytes, spill: opt.Spill}}
+	return &EdgeList{opt: opt, store: blockStore{limit: opt.MemBytes, spill: opt.Spill, alloc: opt.Alloc}}
 }
 
 // EdgesOf returns a list in memory of the edges src[i] -> dst[i], with weights and relations unless nil.
