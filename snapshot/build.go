@@ -24,6 +24,7 @@ import (
 // Options steer Build without shaping what it writes.
 type Options struct {
 	Threads  int                                  // 0: all cores
+	Scratch  *Scratch                             // where Tables.Edges live, and what is as large; nil: memory, without a limit
 	Progress func(step string, done, total int64) // may be nil; called by several goroutines at a time
 }
 
@@ -34,6 +35,10 @@ func Build(ctx context.Context, job *format.Job, t *Tables, p Params, opt Option
 	p, err := p.Settle(t.NumNodes())
 	if err != nil {
 		return format.Digest{}, nil, err
+	}
+	if opt.Scratch == nil {
+		opt.Scratch = NewScratch(0, "")
+		defer opt.Scratch.Close()
 	}
 	b := &builder{job: job, tables: t, opt: opt}
 	if err := b.topology(ctx, p.Direction == Directed); err != nil {
@@ -111,9 +116,10 @@ func (b *builder) topology(ctx context.Context, directed bool) error {
 		return b.nameNodes(err)
 	}
 	t.Edges = nil
-	if b.graph, err = rows.Graph(ctx); err != nil {
+	if b.graph, err = rows.Graph(ctx, b.opt.Scratch.array); err != nil {
 		return err
 	}
+	b.opt.Scratch.freeEdges()
 	g := b.graph
 	b.progress("components", 0, 1)
 	b.components, b.sizes = graph.Components(&g.In, b.opt.Threads)

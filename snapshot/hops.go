@@ -15,7 +15,7 @@ func (b *builder) hops(ctx context.Context, p *Params) error {
 		return nil
 	}
 	opt := p.hopOptions()
-	opt.Threads = b.opt.Threads
+	opt.Threads, opt.Alloc = b.opt.Threads, b.opt.Scratch.array
 	opt.Progress = func(done, total int64) { b.progress("hop 2", done, total) }
 	b.progress("hop 1", 0, 0)
 	var err error

@@ -223,5 +223,5 @@ func Build(ctx context.Context, numNodes int, src, dst []int32, weight []float32
 	if err != nil {
 		return nil, err
 	}
-	return rows.Graph(ctx)
+	return rows.Graph(ctx, nil)
 }

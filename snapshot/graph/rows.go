@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"slices"
 	"sync/atomic"
+	"unsafe"
 )
 
 // Rows is an edge list sorted into rows, on the way to a Graph. The work is done in three passes over the edges, none of which
@@ -453,15 +454,31 @@ func (s *RowSet) place(k int, buf *block, e *Entries, place []int64, last bool) 
 	return place, err
 }
 
-// Graph puts the rows together in memory. It uses r up.
-func (r *Rows) Graph(ctx context.Context) (*Graph, error) {
-	in, err := r.In.csr(ctx, true)
+// Alloc gives n zero bytes, aligned to 8. A nil Alloc stands for the Go heap.
+type Alloc func(n int64) ([]byte, error)
+
+// sliceOf returns a slice of n elements.
+func sliceOf[T uint8 | int32 | float32](alloc Alloc, n int64) ([]T, error) {
+	if alloc == nil || n == 0 {
+		return make([]T, n), nil
+	}
+	var one T
+	b, err := alloc(n * int64(unsafe.Sizeof(one)))
+	if err != nil {
+		return nil, err
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), n), nil
+}
+
+// Graph puts the rows together, with the arrays by entry from alloc. It uses r up.
+func (r *Rows) Graph(ctx context.Context, alloc Alloc) (*Graph, error) {
+	in, err := r.In.csr(ctx, alloc)
 	if err != nil {
 		return nil, err
 	}
 	g := &Graph{In: in}
 	if r.Out != nil {
-		out, err := r.Out.csr(ctx, true)
+		out, err := r.Out.csr(ctx, alloc)
 		if err != nil {
 			return nil, err
 		}
@@ -481,17 +498,25 @@ func (r *Rows) Audit(in, out *CSR) Audit {
 	return a
 }
 
-// csr puts one direction together in memory.
-func (s *RowSet) csr(ctx context.Context, last bool) (CSR, error) {
+// csr puts one direction together and uses it up.
+func (s *RowSet) csr(ctx context.Context, alloc Alloc) (CSR, error) {
 	n := s.Indptr[len(s.Indptr)-1]
-	c := CSR{Indptr: s.Indptr, Indices: make([]int32, n)}
+	c := CSR{Indptr: s.Indptr}
+	var err error
+	if c.Indices, err = sliceOf[int32](alloc, n); err != nil {
+		return c, err
+	}
 	if s.rows.weighted {
-		c.Weight = make([]float32, n)
+		if c.Weight, err = sliceOf[float32](alloc, n); err != nil {
+			return c, err
+		}
 	}
 	if s.rows.pack.relBits > 0 {
-		c.Rel = make([]int32, n)
+		if c.Rel, err = sliceOf[int32](alloc, n); err != nil {
+			return c, err
+		}
 	}
-	err := s.Each(ctx, last, func(e Entries) error {
+	err = s.Each(ctx, true, func(e Entries) error {
 		copy(c.Indices[e.First:], e.Indices)
 		if c.Weight != nil {
 			copy(c.Weight[e.First:], e.Weight)

@@ -92,7 +92,7 @@ func TestRowsAnyWay(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%+v: %v", opt, err)
 				}
-				got, err := rows.Graph(t.Context())
+				got, err := rows.Graph(t.Context(), nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -127,7 +127,7 @@ func TestRowsSplit(t *testing.T) {
 		if i := slices.Index(rows.Lines.Forward, 5000); i < 0 || rows.Lines.Backward[i] != 5000 {
 			t.Errorf("the pair of 5000 lines each way is not in %d others", len(rows.Lines.Forward))
 		}
-		got, err := rows.Graph(t.Context())
+		got, err := rows.Graph(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +180,7 @@ func TestRowsRelations(t *testing.T) {
 				t.Fatal(err)
 			}
 			checkLines(t, rows.Lines, distinct, lines, sums, x.weight != nil)
-			g, err := rows.Graph(t.Context())
+			g, err := rows.Graph(t.Context(), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -296,7 +296,7 @@ func TestRowsHeldOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g, err := rows.Graph(t.Context())
+		g, err := rows.Graph(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -358,7 +358,7 @@ func TestRowsSpillFails(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		_, err = rows.Graph(ctx)
+		_, err = rows.Graph(ctx, nil)
 		return err
 	}
 	failed := 0

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +30,8 @@ type snapshotFlags struct {
 	params    snapshot.Params // hop thresholds and what to compute beside
 	out       string
 	threads   int
+	mem       string
+	memBytes  int64
 }
 
 func snapshotCommand(env *command.Env) *cobra.Command {
@@ -75,6 +78,8 @@ func snapshotCommand(env *command.Env) *cobra.Command {
 	fl.IntVar(&f.params.Hop2Cap, "hop2-cap", hopDefaults.Hop2Cap, "most nodes two hops away to list a node; lowered where hop 2 would be over 5 times hop 1")
 	fl.StringSliceVar(&f.params.With, "with", nil, "compute also: pagerank (and sampling weights), order (a locality order by communities, which batches then uses)")
 	threadsFlag(c, &f.threads)
+	fl.StringVar(&f.mem, "mem", memAuto, "memory to use about, as 4G or 512MiB; edges that don't fit are sorted on disk (auto: three quarters of what is available)")
+	fl.StringVar(&f.in.TmpDir, "tmp", "", "`directory` for what doesn't fit into memory (default the system's)")
 	return c
 }
 
@@ -150,7 +155,10 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 	}
 	defer func() { job.Abort(c.Context().Err() != nil) }() // nothing once it is published
 	job.Remember(key, stamps)
-	f.in.Progress = env.Progress.Step
+	scratch := snapshot.NewScratch(f.memBytes, f.in.TmpDir)
+	defer scratch.Close()
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(f.memBytes / 2)) // of the Go heap, which edges aren't part of
+	f.in.Progress, f.in.ListOptions = env.Progress.Step, scratch.ListOptions
 	tables, report, err := ingest.Read(c.Context(), f.in)
 	if err != nil {
 		return id, nil, nil, inputError(err)
@@ -166,7 +174,7 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 		env.Note("warning", w)
 	}
 	f.params.FeatureNorm, f.params.MissingFeatures = f.in.FeatureNorm, f.in.MissingFeatures
-	id, m, err = snapshot.Build(c.Context(), job, tables, f.params, snapshot.Options{Threads: f.threads, Progress: env.Progress.Step})
+	id, m, err = snapshot.Build(c.Context(), job, tables, f.params, snapshot.Options{Threads: f.threads, Scratch: scratch, Progress: env.Progress.Step})
 	if err == nil {
 		f.noteHops(c, env, m)
 	}
@@ -177,7 +185,7 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 	return id, m, warnings, err
 }
 
-func (f *snapshotFlags) check() error {
+func (f *snapshotFlags) check() (err error) {
 	if len(f.in.Edges) == 0 && f.in.Dataset == "" {
 		return command.Usage("--edges (the file or files with the edges) or --dataset is needed")
 	}
@@ -207,6 +215,9 @@ func (f *snapshotFlags) check() error {
 		return err
 	}
 	if err := checkThreads(&f.threads); err != nil {
+		return err
+	}
+	if f.memBytes, err = memoryOf(f.mem); err != nil {
 		return err
 	}
 	f.in.Task, f.in.Threads = snapshot.Task(f.task), f.threads

@@ -644,5 +644,33 @@ func (r *reader) readEdges(ctx context.Context) (*graph.EdgeList, error) {
 	if r.weighted && sink.weight == nil {
 		sink.weight = []float32{}
 	}
-	return graph.EdgesOf(sink.src, sink.dst, sink.weight, sink.rel), nil
+	return r.list(sink)
+}
+
+// list moves the edges of a sink into a list.
+func (r *reader) list(sink *edgeSink) (*graph.EdgeList, error) {
+	if r.opt.ListOptions == nil {
+		return graph.EdgesOf(sink.src, sink.dst, sink.weight, sink.rel), nil
+	}
+	list := graph.NewEdgeList(r.opt.ListOptions(sink.weight != nil, sink.rel != nil))
+	var ends []int32
+	for from := 0; from < len(sink.src); from += blockSize {
+		to := min(from+blockSize, len(sink.src))
+		ends = ends[:0]
+		for i := from; i < to; i++ {
+			ends = append(ends, sink.src[i], sink.dst[i])
+		}
+		var weight []float32
+		var rel []int32
+		if sink.weight != nil {
+			weight = sink.weight[from:to]
+		}
+		if sink.rel != nil {
+			rel = sink.rel[from:to]
+		}
+		if err := list.Append(ends, weight, rel); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
 }

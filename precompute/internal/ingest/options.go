@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/prelift/prelift/snapshot"
+	"github.com/prelift/prelift/snapshot/graph"
 )
 
 // The text formats, and auto.
@@ -105,6 +106,8 @@ type Options struct {
 	Directed bool
 	Stdin    io.Reader // what the edge file - stands for; nil = the process's
 	TmpDir   string    // where Stdin is kept while it is read; "" = the system's
+	// ListOptions says where edges are kept; nil = in memory.
+	ListOptions func(weighted, relational bool) graph.ListOptions
 
 	Threads int // 0 = GOMAXPROCS; changes nothing in the result
 	// Progress, if not nil, is called now and then from one goroutine at a time with bytes of input read so far.
