@@ -85,7 +85,7 @@ func TestRowsAnyWay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, opt := range []Options{{rangeLen: 100}, {rangeLen: 30, Threads: 3}, {sortLen: 400, Threads: 2}, {rangeLen: 300, sortLen: 400}} {
+		for _, opt := range []Options{{rangeLen: 200, Threads: 2}, {rangeLen: 300, sortLen: 400, Threads: 3}} {
 			for _, spill := range []*memorySpill{nil, {}} {
 				opt.Directed = directed
 				rows, err := listOf(t, x, nil, spill).Rows(t.Context(), x.numNodes, opt)
@@ -173,7 +173,7 @@ func TestRowsRelations(t *testing.T) {
 		}
 		slices.SortFunc(distinct, order)
 
-		for _, opt := range []Options{{Threads: 1}, {Threads: 2, rangeLen: 50}, {Threads: 8, rangeLen: 200, sortLen: 300}} {
+		for _, opt := range []Options{{Threads: 1}, {Threads: 3, rangeLen: 300, sortLen: 300}} {
 			opt.Directed, opt.NumRels, opt.Lines = directed, numRels, true
 			rows, err := listOf(t, x, rel, &memorySpill{}).Rows(t.Context(), x.numNodes, opt)
 			if err != nil {

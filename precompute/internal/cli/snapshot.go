@@ -91,16 +91,17 @@ var hopDefaults, _ = graph.HopOptions{}.Settle()
 
 // snapshotResult is what --json prints.
 type snapshotResult struct {
-	Kind       string        `json:"kind"`
-	ID         format.Digest `json:"id"`
-	Out        string        `json:"out"`
-	UpToDate   bool          `json:"up_to_date"`
-	Seconds    float64       `json:"seconds"`
-	NumNodes   int64         `json:"num_nodes"`
-	NumEdges   int64         `json:"num_edges"`
-	Components int64         `json:"num_components"`
-	Hops       int           `json:"hops"`
-	Warnings   []string      `json:"warnings"`
+	Kind       string          `json:"kind"`
+	ID         format.Digest   `json:"id"`
+	Out        string          `json:"out"`
+	UpToDate   bool            `json:"up_to_date"`
+	Seconds    float64         `json:"seconds"`
+	NumNodes   int64           `json:"num_nodes"`
+	NumEdges   int64           `json:"num_edges"`
+	Components int64           `json:"num_components"`
+	Hops       int             `json:"hops"`
+	Warnings   []string        `json:"warnings"`
+	Stages     []command.Stage `json:"stages"`
 }
 
 func runSnapshot(c *cobra.Command, env *command.Env, f *snapshotFlags) error {
@@ -335,7 +336,7 @@ func (f *snapshotFlags) key() (format.Digest, error) {
 
 func (f *snapshotFlags) print(env *command.Env, r *snapshotResult, id format.Digest, m *snapshot.Manifest, start time.Time) error {
 	r.ID, r.NumNodes, r.NumEdges, r.Components = id, int64(m.NumNodes), int64(m.NumEdges), int64(m.Audit.NumComponents)
-	r.Hops, r.Seconds = m.Params.Hops, time.Since(start).Seconds()
+	r.Hops, r.Seconds, r.Stages = m.Params.Hops, time.Since(start).Seconds(), env.Progress.Stages()
 	return env.Result(r, func(w io.Writer) {
 		state := "written"
 		if r.UpToDate {
