@@ -41,7 +41,7 @@ func Build(ctx context.Context, job *format.Job, t *Tables, p Params, opt Option
 		defer opt.Scratch.Close()
 	}
 	b := &builder{job: job, tables: t, opt: opt}
-	if err := b.topology(ctx, p.Direction == Directed); err != nil {
+	if err := b.topology(ctx, &p); err != nil {
 		return format.Digest{}, nil, err
 	}
 	if err := b.rank(ctx, &p); err != nil { // before hop 2, which takes the most memory
@@ -67,6 +67,13 @@ func Build(ctx context.Context, job *format.Job, t *Tables, p Params, opt Option
 		b.progress("write "+file.name, 1, 1)
 		m.Files = append(m.Files, info)
 	}
+	if b.held != nil {
+		info, err := b.writeHeldout()
+		if err != nil {
+			return format.Digest{}, nil, err
+		}
+		m.Files = append(m.Files, info)
+	}
 	slices.SortFunc(m.Files, func(a, b format.FileInfo) int { return cmp.Compare(a.Name, b.Name) })
 	id, err := job.Publish(m, func(dir string) error {
 		s, err := Open(dir)
@@ -90,6 +97,9 @@ type builder struct {
 	sizes      []int64 // nodes of each component
 	gcn, mean  graph.Norm
 
+	held      *Held // nil without held-out pairs
+	heldAudit *HeldoutAudit
+
 	hop1      *graph.Hop1 // nil without
 	hop2      *graph.Hop2
 	hop2Audit *Hop2Audit
@@ -107,15 +117,27 @@ func (b *builder) progress(step string, done, total int64) {
 	}
 }
 
-// topology computes rows, components and norms.
-func (b *builder) topology(ctx context.Context, directed bool) error {
+// topology computes node keys, rows, components and norms, and holds out pairs.
+func (b *builder) topology(ctx context.Context, p *Params) error {
 	t := b.tables
+	var err error
+	if b.keys, err = nodeKeys(&t.IDs, b.opt.Threads); err != nil {
+		return err
+	}
+	opt := graph.Options{Directed: p.Direction == Directed, Threads: b.opt.Threads}
+	held, err := b.startHoldout(p.Holdout, &opt)
+	if err != nil {
+		return err
+	}
 	b.progress("rows", 0, 1)
-	rows, err := t.Edges.Rows(ctx, t.NumNodes(), graph.Options{Directed: directed, Threads: b.opt.Threads})
+	rows, err := t.Edges.Rows(ctx, t.NumNodes(), opt)
 	if err != nil {
 		return b.nameNodes(err)
 	}
 	t.Edges = nil
+	if err := b.endHoldout(held, opt.Directed); err != nil {
+		return err
+	}
 	if b.graph, err = rows.Graph(ctx, b.opt.Scratch.array); err != nil {
 		return err
 	}
@@ -128,8 +150,7 @@ func (b *builder) topology(ctx context.Context, directed bool) error {
 		return b.nameNodes(err)
 	}
 	b.mean = graph.Mean(&g.In, b.opt.Threads)
-	b.keys, err = nodeKeys(&t.IDs, b.opt.Threads)
-	return err
+	return nil
 }
 
 // nameNodes says errors about edges, which speak node numbers, in external ids.

@@ -106,6 +106,8 @@ func (m *Manifest) checkParams() error {
 		return err
 	case !reflect.DeepEqual(p, m.Params):
 		return fmt.Errorf("params %v, settled %v", m.Params, p)
+	case p.Holdout != nil && m.Heldout == nil:
+		return fmt.Errorf("holdout by %s, but heldout isn't there", p.Holdout.Kind)
 	case (m.Hop2 != nil) != (p.Hops == 2):
 		return fmt.Errorf("%d hops, but hop2 is there: %t", p.Hops, m.Hop2 != nil)
 	case (m.PageRank != nil) != p.has(WithPageRank):

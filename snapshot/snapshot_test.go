@@ -352,7 +352,7 @@ func TestSpecFields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range []reflect.Type{reflect.TypeFor[Manifest](), reflect.TypeFor[Params](), reflect.TypeFor[Audit](), reflect.TypeFor[Hop2Audit](), reflect.TypeFor[RankAudit]()} {
+	for _, v := range []reflect.Type{reflect.TypeFor[Manifest](), reflect.TypeFor[Params](), reflect.TypeFor[Audit](), reflect.TypeFor[Hop2Audit](), reflect.TypeFor[RankAudit](), reflect.TypeFor[HoldoutParams](), reflect.TypeFor[HeldoutAudit]()} {
 		for _, f := range reflect.VisibleFields(v) {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if !strings.Contains(string(spec), "`"+name+"`") {

@@ -18,6 +18,7 @@ type Tables struct {
 	Labels   *Labels         // nil: no labels
 	Splits   *Splits         // nil: no splits
 	Types    *Types          // nil: one node type
+	Held     *Held           // lists of pairs to hold out of Edges, or to store beside them (Params.Holdout); nil: none
 	RelNames []string        // names of the relations of Edges, sorted; nil where they have none
 }
 
