@@ -5,10 +5,12 @@ GOFMT = $(shell $(GO) env GOROOT)/bin/gofmt
 FUZZTIME ?= 30s
 BENCH ?= .
 DATA ?=
+NAME ?=
+DIR ?= data
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := all
-.PHONY: all build found test test-race vet fmt fmt-check ci demo fuzz bench bench-load bench-snapshot acceptance clean help
+.PHONY: all build found test test-race vet fmt fmt-check ci demo data fuzz bench bench-load bench-snapshot acceptance clean help
 
 all: build found ## build bin/precompute and bin/trainer-gnn, and say what was found
 
@@ -37,8 +39,11 @@ fmt-check: ## fail when a Go file is not formatted
 ci: ## what continuous integration runs
 	.ci/run
 
-demo: build ## generate, precompute and train, under 90 s; DATA=cora takes Cora from PRELIFT_DATA
+demo: build ## generate, precompute and train, under 90 s; DATA=cora takes Cora from PRELIFT_DATA or downloads it
 	@DATA="$(DATA)" scripts/demo
+
+data: ## download a public data set: NAME=cora [DIR=data]; NAME=list shows them
+	@GO="$(GO)" scripts/datasets $(or $(NAME),list) $(if $(filter-out list,$(NAME)),$(DIR))
 
 fuzz: ## run every fuzz target of format for FUZZTIME (30s) each
 	@GO="$(GO)" FUZZTIME="$(FUZZTIME)" scripts/fuzz ./format/...
