@@ -376,18 +376,21 @@ func (b *edgeBatch) mark(line int64) {
 }
 
 // scanInts takes lines of the shape `INT delim INT [delim WEIGHT]` from the scanner until the first of another
-// shape. It must give what row gives.
+// shape, or until rowsAtOnce rows wait for numbers. It must give what row gives.
 func (p *edgeParser) scanInts() {
 	s := &p.scan
 	t := s.text[:s.end+8]
 	sep, blanks := s.delim, s.blanks
-	pos, from := s.pos, p.rows
-	if pos < s.end {
-		p.mark(s.line)
-	}
-	for pos < s.end && len(p.ints) < 2*rowsAtOnce {
-		x, i, ok := scanInt(t, pos)
-		if !ok {
+	ints, weighted := p.ints, p.cols.weight >= 0
+	pos, from := s.pos, len(ints)
+	for pos < s.end && len(ints) < 2*rowsAtOnce {
+		var x, y int64
+		var i, j int
+		ok := true
+		word := digitsAt(t, pos)
+		if n := digitCount(word); uint(n-1) < 7 && (byte(word) != 0 || n == 1) {
+			x, i = decimal(word, n), pos+n
+		} else if x, i, ok = scanInt(t, pos); !ok {
 			break
 		}
 		if blanks {
@@ -400,11 +403,14 @@ func (p *edgeParser) scanInts() {
 		} else if t[i] != sep {
 			break
 		}
-		y, j, ok := scanInt(t, i+1)
-		if !ok {
+		word = digitsAt(t, i+1)
+		if n := digitCount(word); uint(n-1) < 7 && (byte(word) != 0 || n == 1) {
+			y, j = decimal(word, n), i+1+n
+		} else if y, j, ok = scanInt(t, i+1); !ok {
 			break
 		}
-		if p.cols.weight >= 0 {
+		var w float32
+		if weighted {
 			if t[j] != sep && !(blanks && (t[j] == ' ' || t[j] == '\t')) {
 				break
 			}
@@ -412,30 +418,29 @@ func (p *edgeParser) scanInts() {
 			for t[end] != '\n' && t[end] != '\r' {
 				end++
 			}
-			w, fault := parseFloat32(t[j+1 : end])
-			if fault != numberOK || w < 0 {
+			var fault numberFault
+			if w, fault = parseFloat32(t[j+1 : end]); fault != numberOK || w < 0 {
 				break
 			}
-			p.weights = append(p.weights, w)
 			j = end
 		}
 		if t[j] == '\r' {
 			j++
 		}
 		if t[j] != '\n' {
-			p.weights = p.weights[:min(len(p.weights), p.rows)]
 			break
 		}
-		p.ints = append(p.ints, x, y)
-		p.rows++
+		ints = append(ints, x, y)
+		if weighted {
+			p.weights = append(p.weights, w)
+		}
 		pos = j + 1
 	}
-	s.line += int64(p.rows - from)
-	s.pos = pos
-	if p.rows == from {
-		if n := len(p.marks); n > 0 && p.marks[n-1].row == p.rows {
-			p.marks = p.marks[:n-1]
-		}
+	if rows := (len(ints) - from) / 2; rows > 0 {
+		p.mark(s.line)
+		p.rows += rows
+		s.line += int64(rows)
+		s.pos, p.ints = pos, ints
 	}
 }
 
