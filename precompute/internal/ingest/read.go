@@ -29,6 +29,7 @@ type reader struct {
 	features featureTable // features from text
 	types    *nodeTypes
 	rels     relations
+	held     *heldPairs
 	labels   *labelTable
 	splits   *splitTable
 
@@ -36,7 +37,7 @@ type reader struct {
 }
 
 // Read reads the files that opt names. Faults of the input come as *Error, the first by order of files (nodes,
-// edges, features, labels, splits) and line; ctx's error when it is cancelled. The report is never nil and covers
+// edges, held-out pairs, features, labels, splits) and line; ctx's error when it is cancelled. The report is never nil and covers
 // what was read. Memory is about 8 bytes an edge (12 with weights), that of the tables, and about the ids' bytes
 // plus 40 for each node.
 func Read(ctx context.Context, opt Options) (*snapshot.Tables, *Report, error) {
@@ -77,7 +78,7 @@ func (r *reader) run(ctx context.Context) (*snapshot.Tables, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, read := range []func(context.Context) error{r.readFeatures, r.readLabels, r.readSplits, r.checkSpellings} {
+	for _, read := range []func(context.Context) error{r.readHoldout, r.readFeatures, r.readLabels, r.readSplits, r.checkSpellings} {
 		if err := read(ctx); err != nil {
 			return nil, err
 		}
@@ -91,6 +92,7 @@ func (r *reader) run(ctx context.Context) (*snapshot.Tables, error) {
 	var relNumber []int32
 	tables.RelNames, relNumber = r.rels.place()
 	edges.Renumber(number, relNumber)
+	tables.Held = r.held.place(number, relNumber)
 	r.report.NumNodes = int64(ids.Len())
 	if tables.Features, err = r.placeFeatures(ctx, &ids, number); err != nil {
 		return nil, err
@@ -365,6 +367,13 @@ func (r *reader) whereIs(ctx context.Context, id string) (file string, line int6
 		})
 		if line > 0 {
 			return
+		}
+	}
+	if r.held != nil {
+		for _, l := range r.held.lists {
+			if t, at := r.findHeld(ctx, l.path, func(src, dst string) bool { return src == id || dst == id }); t != nil {
+				return t.in.name, at
+			}
 		}
 	}
 	if r.matrix == nil && try(r.opt.Features, roleFeatures) || try(r.opt.Labels, roleLabels) {
