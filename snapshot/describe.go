@@ -13,6 +13,7 @@ type Description struct {
 	Direction        Direction           `json:"direction"`
 	Weighted         bool                `json:"weighted"`
 	Collation        Collation           `json:"collation"`
+	Anonymised       bool                `json:"anonymized"` // the ids are codes of those of the input
 	NumNodes         int64               `json:"num_nodes"`
 	NumEdges         int64               `json:"num_edges"`   // undirected pairs once, self loops included; arcs when directed
 	NumEntries       int64               `json:"num_entries"` // in-row entries stored
@@ -98,7 +99,7 @@ func Describe(dir string) (*Description, error) {
 	m := &s.Manifest
 	d := &Description{
 		Kind: Kind, ID: s.ID, FormatVersion: m.FormatVersion,
-		Direction: m.Params.Direction, Weighted: m.Weighted, Collation: m.Collation,
+		Direction: m.Params.Direction, Weighted: m.Weighted, Collation: m.Collation, Anonymised: m.Params.Anonymised,
 		NumNodes: int64(m.NumNodes), NumEdges: int64(m.NumEdges), NumEntries: int64(m.NumEntries), NumRels: int64(m.NumRels),
 		NumFeatures: int64(m.NumFeatures), FeatureNorm: m.Params.FeatureNorm, Task: m.Task, NumClasses: int64(m.NumClasses), ClassNames: s.ClassNames,
 		NumComponents: int64(m.Audit.NumComponents), LargestComponent: int64(m.Audit.LargestComponent),

@@ -45,7 +45,8 @@ type Params struct {
 	Hop2Cap      int      `json:"hop2_cap"`
 	With         []string `json:"with"` // of WithOrder and WithPageRank, sorted
 
-	Holdout *HoldoutParams `json:"holdout,omitempty"` // nil: nothing is held out of the edges
+	Holdout    *HoldoutParams `json:"holdout,omitempty"`    // nil: nothing is held out of the edges
+	Anonymised bool           `json:"anonymized,omitempty"` // the external ids are codes of those of the input (SPEC 6)
 }
 
 // HopsAuto as Params.Hops asks for 2 up to a million nodes, else for 1.
