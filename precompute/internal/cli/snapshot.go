@@ -31,6 +31,7 @@ type snapshotFlags struct {
 	params    snapshot.Params // hop thresholds and what to compute beside
 	out       string
 	threads   int
+	holdout   holdoutFlags
 	mem       string
 	memBytes  int64
 }
@@ -78,6 +79,7 @@ func snapshotCommand(env *command.Env) *cobra.Command {
 	fl.IntVar(&f.params.ExpandLimit, "expand-limit", hopDefaults.ExpandLimit, "hop 2 goes through at most so many of a node's neighbours, drawn by hash")
 	fl.IntVar(&f.params.Hop2Cap, "hop2-cap", hopDefaults.Hop2Cap, "most nodes two hops away to list a node; lowered where hop 2 would be over 5 times hop 1")
 	fl.StringSliceVar(&f.params.With, "with", nil, "compute also: pagerank (and sampling weights), order (a locality order by communities, which batches then uses)")
+	f.holdout.add(fl, &f.in)
 	threadsFlag(c, &f.threads)
 	fl.StringVar(&f.mem, "mem", memAuto, "memory to use about, as 4G or 512MiB; edges that don't fit are sorted on disk (auto: three quarters of what is available)")
 	fl.StringVar(&f.in.TmpDir, "tmp", "", "`directory` for what doesn't fit into memory (default the system's)")
@@ -101,6 +103,8 @@ type snapshotResult struct {
 	NumEdges   int64           `json:"num_edges"`
 	Components int64           `json:"num_components"`
 	Hops       int             `json:"hops"`
+	NumValid   int64           `json:"num_heldout_valid"`
+	NumTest    int64           `json:"num_heldout_test"`
 	Warnings   []string        `json:"warnings"`
 	Stages     []command.Stage `json:"stages"`
 }
@@ -189,6 +193,7 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 	id, m, err = snapshot.Build(ctx, job, tables, f.params, snapshot.Options{Threads: f.threads, Scratch: scratch, Progress: env.Progress.Step})
 	if err == nil {
 		f.noteHops(c, env, m)
+		noteHoldout(env, m)
 	}
 	var fault *snapshot.EdgeError
 	if errors.As(err, &fault) {
@@ -245,6 +250,9 @@ func (f *snapshotFlags) check() (err error) {
 		return command.Usage("--hops is %q, not auto, 0, 1 or 2", f.hops)
 	}
 	if err := f.checkThresholds(); err != nil {
+		return err
+	}
+	if f.params.Holdout, err = f.holdout.params(&f.in); err != nil {
 		return err
 	}
 	if err := checkThreads(&f.threads); err != nil {
@@ -329,9 +337,13 @@ func (f *snapshotFlags) roles() (roles, paths []string) {
 	for _, p := range f.nodes {
 		add("nodes", p)
 	}
+	parts, files, _ := ingest.HoldoutFiles(f.in.HoldoutEdges) // check has seen the error
+	for i, path := range files {
+		add("holdout "+parts[i], path)
+	}
 	add("features", f.in.Features)
 	add("labels", f.in.Labels)
-	parts, files, _ := ingest.SplitFiles(f.in.Splits) // check has seen the error
+	parts, files, _ = ingest.SplitFiles(f.in.Splits) // check has seen the error
 	for i, path := range files {
 		add("splits "+parts[i], path)
 	}
@@ -362,12 +374,16 @@ func (f *snapshotFlags) key() (format.Digest, error) {
 		"src": f.in.SrcCol, "dst": f.in.DstCol, "weight": f.in.WeightCol, "id": f.in.IDCol, "label": f.in.LabelCol,
 		"id_type": f.in.IDType, "allow_split_overlap": f.in.AllowSplitOverlap,
 		"hops": f.hops, "compact_below": f.params.CompactBelow, "hub_from": f.params.HubFrom, "expand_limit": f.params.ExpandLimit, "hop2_cap": f.params.Hop2Cap,
-		"with": slices.Compact(slices.Sorted(slices.Values(f.params.With))),
+		"holdout": f.params.Holdout,
+		"with":    slices.Compact(slices.Sorted(slices.Values(f.params.With))),
 	})
 }
 
 func (f *snapshotFlags) print(env *command.Env, r *snapshotResult, id format.Digest, m *snapshot.Manifest, start time.Time) error {
 	r.ID, r.NumNodes, r.NumEdges, r.Components = id, int64(m.NumNodes), int64(m.NumEdges), int64(m.Audit.NumComponents)
+	if a := m.Heldout; a != nil {
+		r.NumValid, r.NumTest = int64(a.NumValid), int64(a.NumTest)
+	}
 	r.Hops, r.Seconds, r.Stages = m.Params.Hops, time.Since(start).Seconds(), env.Progress.Stages()
 	return env.Result(r, func(w io.Writer) {
 		state := "written"

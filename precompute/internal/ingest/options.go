@@ -69,6 +69,8 @@ type Options struct {
 	Features string   // feature matrix or table, "" = none
 	Labels   string   // label table, "" = none
 	Splits   string   // split table, or lists as train=F,valid=F,test=F; "" = none
+	// HoldoutEdges are lists of pairs to be held out of the edges, edge files themselves, as valid=F,test=F; "" = none.
+	HoldoutEdges string
 	// NodeFiles are more node tables, read behind Nodes as one with it.
 	NodeFiles []string
 	// Dataset is a directory, a file or a prefix of file names that holds edges and whatever tables its layout has;
@@ -129,6 +131,9 @@ func (o Options) Check() error {
 	_, err := o.withDefaults()
 	if err == nil {
 		_, _, err = SplitFiles(o.Splits)
+	}
+	if err == nil {
+		_, err = parseHoldout(o.HoldoutEdges)
 	}
 	return err
 }
@@ -219,7 +224,7 @@ type Report struct {
 // FileReport says what was found in one file.
 type FileReport struct {
 	Name         string // base name
-	Role         string // nodes, edges, features, labels, splits
+	Role         string // nodes, edges, holdout, features, labels, splits
 	Format       string // csv, tsv, snap, npy, npz, mtx, graphml, parquet, arrow, property, triples, openke, json, linqs or a data set's layout
 	Header       bool
 	Lines        int64 // physical lines

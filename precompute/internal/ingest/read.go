@@ -29,6 +29,7 @@ type reader struct {
 	features featureTable // features from text
 	types    *nodeTypes
 	rels     relations
+	held     *heldPairs
 	labels   *labelTable
 	splits   *splitTable
 
@@ -36,7 +37,7 @@ type reader struct {
 }
 
 // Read reads the files that opt names. Faults of the input come as *Error, the first by order of files (nodes,
-// edges, features, labels, splits) and line; ctx's error when it is cancelled. The report is never nil and covers
+// edges, held-out pairs, features, labels, splits) and line; ctx's error when it is cancelled. The report is never nil and covers
 // what was read. Memory is about 8 bytes an edge (12 with weights), that of the tables, and about the ids' bytes
 // plus 40 for each node.
 func Read(ctx context.Context, opt Options) (*snapshot.Tables, *Report, error) {
@@ -78,7 +79,7 @@ func (r *reader) run(ctx context.Context) (*snapshot.Tables, error) {
 		return nil, err
 	}
 	edgeNumber := r.dict.settle()
-	for _, read := range []func(context.Context) error{r.readFeatures, r.readLabels, r.readSplits, r.checkSpellings} {
+	for _, read := range []func(context.Context) error{r.readHoldout, r.readFeatures, r.readLabels, r.readSplits, r.checkSpellings} {
 		if err := read(ctx); err != nil {
 			return nil, err
 		}
@@ -92,6 +93,7 @@ func (r *reader) run(ctx context.Context) (*snapshot.Tables, error) {
 	var relNumber []int32
 	tables.RelNames, relNumber = r.rels.place()
 	edges.Renumber(r.throughBoth(edgeNumber, number), relNumber)
+	tables.Held = r.held.place(number, relNumber)
 	r.report.NumNodes = int64(ids.Len())
 	if tables.Features, err = r.placeFeatures(ctx, &ids, number); err != nil {
 		return nil, err
@@ -368,7 +370,7 @@ func (r *reader) checkSpellings(ctx context.Context) error {
 // faults just end the file.
 func (r *reader) eachPlace(ctx context.Context, f func(file string, line int64, id []byte) (more bool)) {
 	more := true
-	table := func(path, role string) {
+	ids := func(path, role string) {
 		if path != "" && more {
 			r.eachID(ctx, path, role, func(line int64, id []byte) bool {
 				more = f(filepath.Base(path), line, id)
@@ -376,30 +378,38 @@ func (r *reader) eachPlace(ctx context.Context, f func(file string, line int64, 
 			})
 		}
 	}
-	table(r.opt.Nodes, roleNodes)
+	ids(r.opt.Nodes, roleNodes)
 	for _, path := range r.opt.Edges {
 		format, err := edgeFormatOf(&r.opt, path)
 		if err != nil || !more {
 			return
 		}
-		format.rows(ctx, r, path, func(line int64, ids ...[]byte) bool {
-			for _, id := range ids {
+		format.rows(ctx, r, path, func(line int64, row ...[]byte) bool {
+			for _, id := range row {
 				more = more && f(filepath.Base(path), line, id)
 			}
 			return more
 		})
 	}
-	if r.matrix == nil {
-		table(r.opt.Features, roleFeatures)
+	if r.held != nil {
+		for _, l := range r.held.lists {
+			r.eachHeld(ctx, l.path, func(t *table, src, dst []byte) bool {
+				more = more && f(t.in.name, t.scan.start, src) && f(t.in.name, t.scan.start, dst)
+				return more
+			})
+		}
 	}
-	table(r.opt.Labels, roleLabels)
+	if r.matrix == nil {
+		ids(r.opt.Features, roleFeatures)
+	}
+	ids(r.opt.Labels, roleLabels)
 	if lists, isList, _ := parseSplitLists(r.opt.Splits); isList {
 		for _, l := range lists {
-			table(l.path, roleSplits)
+			ids(l.path, roleSplits)
 		}
 		return
 	}
-	table(r.opt.Splits, roleSplits)
+	ids(r.opt.Splits, roleSplits)
 }
 
 // readNodes reads the node table: its rows are the node set.
