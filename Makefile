@@ -5,10 +5,12 @@ GOFMT = $(shell $(GO) env GOROOT)/bin/gofmt
 FUZZTIME ?= 30s
 BENCH ?= .
 DATA ?=
+NAME ?=
+DIR ?= data
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := all
-.PHONY: all build found test test-race vet fmt fmt-check ci demo fuzz bench bench-load acceptance clean help
+.PHONY: all build found test test-race vet fmt fmt-check ci demo data fuzz bench bench-load bench-snapshot acceptance clean help
 
 all: build found ## build bin/precompute and bin/trainer-gnn, and say what was found
 
@@ -37,14 +39,20 @@ fmt-check: ## fail when a Go file is not formatted
 ci: ## what continuous integration runs
 	.ci/run
 
-demo: build ## generate, precompute and train, under 90 s; DATA=cora takes Cora from PRELIFT_DATA
+demo: build ## generate, precompute and train, under 90 s; DATA=cora takes Cora from PRELIFT_DATA or downloads it
 	@DATA="$(DATA)" scripts/demo
+
+data: ## download a public data set: NAME=cora [DIR=data]; NAME=list shows them
+	@GO="$(GO)" scripts/datasets $(or $(NAME),list) $(if $(filter-out list,$(NAME)),$(DIR))
 
 fuzz: ## run every fuzz target of format for FUZZTIME (30s) each
 	@GO="$(GO)" FUZZTIME="$(FUZZTIME)" scripts/fuzz ./format/...
 
 bench: ## run the benchmarks that match BENCH, 10 times each, for benchstat
 	$(GO) test -run '^$$' -bench '$(BENCH)' -count 10 ./...
+
+bench-snapshot: build ## how fast snapshots are built from 62 M edges as CSV, Parquet and strings, and the index of neighbours (some minutes, 6 GB of disk)
+	$(GO) run ./scripts/bench/snapshot -bin bin/precompute $(BENCH_FLAGS)
 
 bench-load: build ## how fast batches load, warm, for three batch sizes (about a minute)
 	scripts/bench/load

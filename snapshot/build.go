@@ -8,13 +8,11 @@
 package snapshot
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"runtime"
-	"slices"
 
 	"github.com/prelift/prelift/format"
 	"github.com/prelift/prelift/snapshot/graph"
@@ -41,46 +39,35 @@ func Build(ctx context.Context, job *format.Job, t *Tables, p Params, opt Option
 		defer opt.Scratch.Close()
 	}
 	b := &builder{job: job, tables: t, opt: opt}
+	defer b.stop() // what is being written is in memory that others will give back
 	if err := b.topology(ctx, &p); err != nil {
 		return format.Digest{}, nil, err
 	}
+	b.startTables()
 	if err := b.rank(ctx, &p); err != nil { // before hop 2, which takes the most memory
 		return format.Digest{}, nil, err
 	}
+	if sections := b.rankSections(); sections != nil {
+		b.start(RankFile, format.FileRank, b.header(), sections)
+	}
 	if err := b.hops(ctx, &p); err != nil {
 		return format.Digest{}, nil, err
+	}
+	if b.hop1 != nil {
+		b.start(HopsFile, format.FileHops, b.header(), b.hopSections())
 	}
 	m, err := b.manifest(p)
 	if err != nil {
 		return format.Digest{}, nil, err
 	}
-	b.setKey = m.SetKey
-	for _, file := range b.files() {
-		if err := ctx.Err(); err != nil {
-			return format.Digest{}, nil, err
-		}
-		b.progress("write "+file.name, 0, 1)
-		info, err := b.write(file)
-		if err != nil {
-			return format.Digest{}, nil, err
-		}
-		b.progress("write "+file.name, 1, 1)
-		m.Files = append(m.Files, info)
+	if m.Files, err = b.finish(ctx, m.SetKey); err != nil {
+		return format.Digest{}, nil, err
 	}
-	if b.held != nil {
-		info, err := b.writeHeldout()
-		if err != nil {
-			return format.Digest{}, nil, err
-		}
-		m.Files = append(m.Files, info)
-	}
-	slices.SortFunc(m.Files, func(a, b format.FileInfo) int { return cmp.Compare(a.Name, b.Name) })
+	b.progress("publish", 0, 0)
 	id, err := job.Publish(m, func(dir string) error {
-		s, err := Open(dir)
-		if err != nil {
-			return err
-		}
-		return s.Close()
+		s := &Snapshot{Dir: dir, checked: true}
+		defer s.Close()
+		return s.open()
 	})
 	return id, m, err
 }
@@ -89,7 +76,7 @@ type builder struct {
 	job    *format.Job
 	tables *Tables
 	opt    Options
-	setKey format.Digest
+	files  []*pendingFile
 
 	graph      *graph.Graph
 	keys       []uint64
@@ -170,64 +157,32 @@ type EdgeError struct{ Src, Dst, Msg string }
 
 func (e *EdgeError) Error() string { return fmt.Sprintf("edge %q, %q: %s", e.Src, e.Dst, e.Msg) }
 
-// file is one file to be written, of one record.
-type file struct {
-	name     string
-	kind     format.FileKind
-	header   format.RecordHeader
-	sections []format.SectionSpec
-}
-
-func (b *builder) write(f file) (format.FileInfo, error) {
-	if info, ok := b.job.Done(f.name); ok {
-		return info, nil
-	}
-	w, err := format.Create(b.job.Path(f.name), format.Header{Kind: f.kind, SetKey: b.setKey}, 1)
-	if err != nil {
-		return format.FileInfo{}, err
-	}
-	if err := w.Add(&f.header, f.sections); err != nil {
-		return format.FileInfo{}, err
-	}
-	if err := w.Close(); err != nil {
-		return format.FileInfo{}, err
-	}
-	return b.job.Finish(f.name)
-}
-
 // header is the record head of a table over all nodes.
 func (b *builder) header() format.RecordHeader {
 	n := uint64(b.tables.NumNodes())
 	return format.RecordHeader{Space: format.SpaceGlobal, SplitColumn: format.AnySplit, DstEnd: n, HopNodes: []uint64{n}}
 }
 
-func (b *builder) files() []file {
-	files := []file{
-		{IDsFile, format.FileIDs, b.header(), b.idSections()},
-		{TopologyFile, format.FileTopology, b.header(), b.topologySections()},
-	}
+// startTables begins to write all that doesn't hang on indexes and ranks.
+func (b *builder) startTables() {
+	b.start(TopologyFile, format.FileTopology, b.header(), b.topologySections())
+	b.start(IDsFile, format.FileIDs, b.header(), b.idSections())
 	if t := b.tables.Features; t != nil {
 		rows := format.SectionSpec{Kind: format.TableRows, Layer: format.AnyLayer, DType: format.F32, Shape: []uint64{uint64(b.tables.NumNodes()), uint64(t.NumCols)}, Data: format.Bytes(t.Data)}
-		files = append(files, file{FeaturesFile, format.FileFeatures, b.header(), []format.SectionSpec{rows}})
+		b.start(FeaturesFile, format.FileFeatures, b.header(), []format.SectionSpec{rows})
 	}
+	h := b.header()
+	h.NumSeeds = h.DstEnd
 	if b.tables.Labels != nil {
-		h := b.header()
-		h.NumSeeds = h.DstEnd
-		files = append(files, file{LabelsFile, format.FileLabels, h, b.labelSections()})
+		b.start(LabelsFile, format.FileLabels, h, b.labelSections())
 	}
 	if s := b.tables.Splits; s != nil {
-		h := b.header()
-		h.NumSeeds = h.DstEnd
 		mask := format.SectionSpec{Kind: format.SeedsMask, Layer: format.AnyLayer, DType: format.U8, Shape: []uint64{h.NumSeeds, uint64(len(s.Names))}, Data: s.Mask}
-		files = append(files, file{SplitsFile, format.FileLabels, h, append([]format.SectionSpec{mask}, nameSections(s.Names)...)})
+		b.start(SplitsFile, format.FileLabels, h, append([]format.SectionSpec{mask}, nameSections(s.Names)...))
 	}
-	if b.hop1 != nil {
-		files = append(files, file{HopsFile, format.FileHops, b.header(), b.hopSections()})
+	if b.held != nil {
+		b.startRecords(HeldoutFile, format.FileHeldout, b.heldRecords())
 	}
-	if sections := b.rankSections(); sections != nil {
-		files = append(files, file{RankFile, format.FileRank, b.header(), sections})
-	}
-	return files
 }
 
 func (b *builder) idSections() []format.SectionSpec {

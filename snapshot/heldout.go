@@ -167,15 +167,9 @@ func (b *builder) endHoldout(h *holdout, directed bool) error {
 	return nil
 }
 
-// writeHeldout writes the lists: a record a part.
-func (b *builder) writeHeldout() (format.FileInfo, error) {
-	if info, ok := b.job.Done(HeldoutFile); ok {
-		return info, nil
-	}
-	w, err := format.Create(b.job.Path(HeldoutFile), format.Header{Kind: format.FileHeldout, SetKey: b.setKey}, len(heldParts))
-	if err != nil {
-		return format.FileInfo{}, err
-	}
+// heldRecords holds the lists: a record a part.
+func (b *builder) heldRecords() []record {
+	var records []record
 	for i, p := range b.held.parts() {
 		head := b.header()
 		head.Split, head.Number = heldParts[i], uint32(i)
@@ -189,14 +183,9 @@ func (b *builder) writeHeldout() (format.FileInfo, error) {
 		if p.Weight != nil {
 			sections = append(sections, format.Float32Section(format.PairsWeight, format.AnyLayer, format.CoefNone, p.Weight))
 		}
-		if err := w.Add(&head, sections); err != nil {
-			return format.FileInfo{}, err
-		}
+		records = append(records, record{head, sections})
 	}
-	if err := w.Close(); err != nil {
-		return format.FileInfo{}, err
-	}
-	return b.job.Finish(HeldoutFile)
+	return records
 }
 
 // takeHeldout takes the list of one record, the records coming in order.

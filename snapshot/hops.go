@@ -144,14 +144,7 @@ func (s *Snapshot) takeHops(r *format.Record) error {
 	if s.Hop1 = hop1Of(r); s.Hop1 == nil {
 		return missing(r, "index of neighbours")
 	}
-	err := format.Guard(r.Place(), func() error {
-		// One thread: Guard is for the goroutine that calls it.
-		if err := s.Hop1.Check(1); err != nil {
-			return fmt.Errorf("%s: %w: %v", r.Place(), format.ErrLayout, err)
-		}
-		return nil
-	})
-	if err != nil || s.Manifest.Params.Hops < 2 {
+	if err := s.checkHop1(r); err != nil || s.Manifest.Params.Hops < 2 {
 		return err
 	}
 	s.Hop2 = &graph.Hop2{Indptr: r.Int64s(format.Hop2Indptr, format.AnyLayer), Indices: r.Int32s(format.Hop2Indices, format.AnyLayer)}
@@ -159,6 +152,19 @@ func (s *Snapshot) takeHops(r *format.Record) error {
 		return missing(r, "lists of hop 2")
 	}
 	return nil
+}
+
+func (s *Snapshot) checkHop1(r *format.Record) error {
+	if s.checked {
+		return nil
+	}
+	return format.Guard(r.Place(), func() error {
+		// One thread: Guard is for the goroutine that calls it.
+		if err := s.Hop1.Check(1); err != nil {
+			return fmt.Errorf("%s: %w: %v", r.Place(), format.ErrLayout, err)
+		}
+		return nil
+	})
 }
 
 func (s *Snapshot) takeRank(r *format.Record) error {

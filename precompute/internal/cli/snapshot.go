@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -153,26 +154,20 @@ func runSnapshot(c *cobra.Command, env *command.Env, f *snapshotFlags) error {
 // build reads the inputs and writes the snapshot. An old one of the same name stays
 // until the new one is complete.
 func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Digest, inputs []string) (id format.Digest, m *snapshot.Manifest, warnings []string, err error) {
-	env.Progress.Step("digest inputs", 0, 0)
-	stamps, err := format.StampInputs(inputs)
-	if err != nil {
-		return id, nil, nil, command.BadInput(err)
-	}
-	jobKey, err := format.JobKey(key, stamps)
-	if err != nil {
-		return id, nil, nil, err
-	}
-	job, err := format.Begin(f.out, snapshot.Kind, jobKey)
+	job, err := format.Lock(f.out, snapshot.Kind)
 	if err != nil {
 		return id, nil, nil, err
 	}
 	defer func() { job.Abort(c.Context().Err() != nil) }() // nothing once it is published
-	job.Remember(key, stamps)
+	ctx, cancel := context.WithCancel(c.Context())
+	digests := startStamps(ctx, inputs) // beside the reading
+	defer digests.wait()
+	defer cancel()
 	scratch := snapshot.NewScratch(f.memBytes, f.in.TmpDir)
 	defer scratch.Close()
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(f.memBytes / 2)) // of the Go heap, which edges aren't part of
 	f.in.Progress, f.in.ListOptions = env.Progress.Step, scratch.ListOptions
-	tables, report, err := ingest.Read(c.Context(), f.in)
+	tables, report, err := ingest.Read(ctx, f.in)
 	if err != nil {
 		return id, nil, nil, inputError(err)
 	}
@@ -186,8 +181,24 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 	for _, w := range warnings {
 		env.Note("warning", w)
 	}
+	env.Progress.Step("digest inputs", 0, 0)
+	stamps, err := digests.wait()
+	if err == nil {
+		err = format.Unchanged(stamps)
+	}
+	if err != nil {
+		return id, nil, nil, command.BadInput(err)
+	}
+	jobKey, err := format.JobKey(key, stamps)
+	if err != nil {
+		return id, nil, nil, err
+	}
+	if err := job.Resume(jobKey); err != nil {
+		return id, nil, nil, err
+	}
+	job.Remember(key, stamps)
 	f.params.FeatureNorm, f.params.MissingFeatures = f.in.FeatureNorm, f.in.MissingFeatures
-	id, m, err = snapshot.Build(c.Context(), job, tables, f.params, snapshot.Options{Threads: f.threads, Scratch: scratch, Progress: env.Progress.Step})
+	id, m, err = snapshot.Build(ctx, job, tables, f.params, snapshot.Options{Threads: f.threads, Scratch: scratch, Progress: env.Progress.Step})
 	if err == nil {
 		f.noteHops(c, env, m)
 		noteHoldout(env, m)
@@ -197,6 +208,27 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 		err = command.BadInput(fmt.Errorf("%s: %w%s", strings.Join(baseNames(f.in.Edges), ", "), err, f.codesHint()))
 	}
 	return id, m, warnings, err
+}
+
+// stamping digests inputs in the background.
+type stamping struct {
+	stamps []format.Stamp
+	err    error
+	done   chan struct{}
+}
+
+func startStamps(ctx context.Context, inputs []string) *stamping {
+	s := &stamping{done: make(chan struct{})}
+	go func() {
+		defer close(s.done)
+		s.stamps, s.err = format.StampInputs(ctx, inputs)
+	}()
+	return s
+}
+
+func (s *stamping) wait() ([]format.Stamp, error) {
+	<-s.done
+	return s.stamps, s.err
 }
 
 func (f *snapshotFlags) check() (err error) {

@@ -254,18 +254,26 @@ func (r *reader) checkHeldTwice(ctx context.Context) error {
 }
 
 // findHeld finds the first line of a list whose ends are wanted, by reading it again; nil if there is none any more.
-func (r *reader) findHeld(ctx context.Context, path string, wanted func(src, dst string) bool) (*table, int64) {
+func (r *reader) findHeld(ctx context.Context, path string, wanted func(src, dst string) bool) (found *table, line int64) {
+	r.eachHeld(ctx, path, func(t *table, src, dst []byte) bool {
+		if wanted(string(src), string(dst)) {
+			found, line = t, t.scan.start
+		}
+		return found == nil
+	})
+	return found, line
+}
+
+// eachHeld calls f at each line of a list, until it says stop. For error messages: faults just end it.
+func (r *reader) eachHeld(ctx context.Context, path string, f func(t *table, src, dst []byte) (more bool)) {
 	t, cols, err := r.openHeldList(ctx, path)
 	if err != nil {
-		return nil, 0
+		return
 	}
 	defer t.close()
 	for {
-		if ok, err := t.next(ctx); !ok || err != nil {
-			return nil, 0
-		}
-		if wanted(string(t.scan.field(cols.src)), string(t.scan.field(cols.dst))) {
-			return t, t.scan.start
+		if ok, err := t.next(ctx); !ok || err != nil || !f(t, t.scan.field(cols.src), t.scan.field(cols.dst)) {
+			return
 		}
 	}
 }

@@ -118,8 +118,9 @@ type Options struct {
 	// Progress, if not nil, is called now and then from one goroutine at a time with bytes of input read so far.
 	Progress func(phase string, done, total int64)
 
-	noFast    bool // tests: parse every line on the careful path
-	blockSize int  // tests: bytes of text per block; 0 = blockSize
+	noFast    bool  // tests: parse every line on the careful path
+	blockSize int   // tests: bytes of text per block; 0 = blockSize
+	direct    int64 // tests: integer ids below it are their own numbers; 0 = by the size of the files
 
 	sources  map[string]opener   // tables that are no files of their own, by the path that stands for them
 	byRow    map[string]bool     // base names of files whose places are rows, not lines

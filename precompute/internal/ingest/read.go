@@ -78,6 +78,7 @@ func (r *reader) run(ctx context.Context) (*snapshot.Tables, error) {
 	if err != nil {
 		return nil, err
 	}
+	edgeNumber := r.dict.settle()
 	for _, read := range []func(context.Context) error{r.readHoldout, r.readFeatures, r.readLabels, r.readSplits, r.checkSpellings} {
 		if err := read(ctx); err != nil {
 			return nil, err
@@ -86,7 +87,7 @@ func (r *reader) run(ctx context.Context) (*snapshot.Tables, error) {
 	if r.dict.len() == 0 {
 		return nil, &Error{File: filepath.Base(cmp.Or(r.opt.Nodes, r.opt.Edges[0])), Msg: "there are no nodes: the input holds no ids"}
 	}
-	ids, number := r.dict.sorted(r.opt.IDType == IDString)
+	ids, number := r.dict.sorted(r.opt.IDType == IDString, r.opt.Threads)
 	r.dict = nil
 	ids, shown, err := r.anonymise(ids, number)
 	if err != nil {
@@ -95,7 +96,7 @@ func (r *reader) run(ctx context.Context) (*snapshot.Tables, error) {
 	tables := &snapshot.Tables{IDs: ids, Edges: edges, Types: r.types.place(number)}
 	var relNumber []int32
 	tables.RelNames, relNumber = r.rels.place()
-	edges.Renumber(number, relNumber)
+	edges.Renumber(r.throughBoth(edgeNumber, number), relNumber)
 	tables.Held = r.held.place(number, relNumber)
 	r.report.NumNodes = int64(ids.Len())
 	if tables.Features, err = r.placeFeatures(ctx, &shown, number); err != nil {
@@ -108,6 +109,19 @@ func (r *reader) run(ctx context.Context) (*snapshot.Tables, error) {
 		return nil, err
 	}
 	return tables, nil
+}
+
+// throughBoth returns second[first[i]] for each i, in first's memory; first may be nil for i itself.
+func (r *reader) throughBoth(first, second []int32) []int32 {
+	if first == nil {
+		return second
+	}
+	parallel(len(first), r.opt.Threads, func(from, to int) {
+		for i := from; i < to; i++ {
+			first[i] = second[first[i]]
+		}
+	})
+	return first
 }
 
 // number returns the number of an id of a table's row, or the Error that refuses it.
@@ -310,87 +324,96 @@ func (r *reader) eachID(ctx context.Context, path, role string, f func(line int6
 
 // checkSpellings refuses, for IDType integer, two spellings of one number.
 func (r *reader) checkSpellings(ctx context.Context) error {
-	if r.opt.IDType != IDInteger || !r.dict.isBytes {
+	if r.opt.IDType != IDInteger || !r.dict.isBytes.Load() {
 		return nil
 	}
-	type entry struct {
-		value int64
-		num   int32
-	}
-	order := make([]entry, r.dict.len())
-	for i := range order {
-		v, _, _ := looseInt(r.dict.id(int32(i)))
-		order[i] = entry{v, int32(i)}
-	}
-	slices.SortFunc(order, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(a.value, b.value), cmp.Compare(a.num, b.num))
+	values := make([]int64, 0, r.dict.len())
+	r.dict.eachBytes(func(id []byte, _ int32) {
+		v, _, _ := looseInt(id)
+		values = append(values, v)
 	})
-	first, second := int32(-1), int32(-1) // the pair whose later member comes first
-	for i := 1; i < len(order); i++ {
-		if order[i].value == order[i-1].value && (second < 0 || order[i].num < second) {
-			first, second = order[i-1].num, order[i].num
+	slices.Sort(values)
+	twice := values[:0]
+	for i := 1; i < len(values); i++ {
+		if values[i] == values[i-1] {
+			twice = append(twice, values[i])
 		}
 	}
-	if second < 0 {
+	if len(twice) == 0 {
 		r.report.Notices = append(r.report.Notices, "not all integer ids are in canonical form: ids are kept as written, in bytewise order")
 		return nil
 	}
-	a, b := r.dict.text(first), r.dict.text(second)
-	fileA, lineA := r.whereIs(ctx, a)
-	fileB, lineB := r.whereIs(ctx, b)
-	return &Error{File: fileB, Line: lineB, Msg: fmt.Sprintf("ids %s (%s line %d) and %s (%s line %d) collide: they are one integer", quote(a), fileA, lineA, quote(b), fileB, lineB),
-		Hint: "--id-type string keeps them apart"}
+	type place struct {
+		id, file string
+		line     int64
+	}
+	firsts := map[int64]place{}
+	var err error
+	r.eachPlace(ctx, func(file string, line int64, id []byte) bool {
+		v, _, _ := looseInt(id)
+		if _, colliding := slices.BinarySearch(twice, v); !colliding {
+			return true
+		}
+		first, seen := firsts[v]
+		switch {
+		case !seen:
+			firsts[v] = place{string(id), file, line}
+		case first.id != string(id):
+			err = &Error{File: file, Line: line, Msg: fmt.Sprintf("ids %s (%s line %d) and %s (%s line %d) collide: they are one integer", quote(first.id), first.file, first.line, quote(string(id)), file, line),
+				Hint: "--id-type string keeps them apart"}
+		}
+		return err == nil
+	})
+	if err == nil {
+		err = &Error{Msg: fmt.Sprintf("two spellings of the integer %d collide", twice[0]), Hint: "--id-type string keeps them apart"}
+	}
+	return err
 }
 
-// whereIs finds the first place of an id by reading the files again.
-func (r *reader) whereIs(ctx context.Context, id string) (file string, line int64) {
-	try := func(path, role string) bool {
-		if path != "" && line == 0 {
-			if line = r.lineOfID(ctx, path, role, id); line > 0 {
-				file = filepath.Base(path)
-			}
+// eachPlace reads the files again, in their order, and calls f with every id until it says stop. For error messages:
+// faults just end the file.
+func (r *reader) eachPlace(ctx context.Context, f func(file string, line int64, id []byte) (more bool)) {
+	more := true
+	ids := func(path, role string) {
+		if path != "" && more {
+			r.eachID(ctx, path, role, func(line int64, id []byte) bool {
+				more = f(filepath.Base(path), line, id)
+				return more
+			})
 		}
-		return line > 0
 	}
-	if try(r.opt.Nodes, roleNodes) {
-		return
-	}
+	ids(r.opt.Nodes, roleNodes)
 	for _, path := range r.opt.Edges {
 		format, err := edgeFormatOf(&r.opt, path)
-		if err != nil {
+		if err != nil || !more {
 			return
 		}
-		format.rows(ctx, r, path, func(at int64, ids ...[]byte) bool {
-			for _, got := range ids {
-				if string(got) == id {
-					file, line = filepath.Base(path), at
-					return false
-				}
+		format.rows(ctx, r, path, func(line int64, row ...[]byte) bool {
+			for _, id := range row {
+				more = more && f(filepath.Base(path), line, id)
 			}
-			return true
+			return more
 		})
-		if line > 0 {
-			return
-		}
 	}
 	if r.held != nil {
 		for _, l := range r.held.lists {
-			if t, at := r.findHeld(ctx, l.path, func(src, dst string) bool { return src == id || dst == id }); t != nil {
-				return t.in.name, at
-			}
+			r.eachHeld(ctx, l.path, func(t *table, src, dst []byte) bool {
+				more = more && f(t.in.name, t.scan.start, src) && f(t.in.name, t.scan.start, dst)
+				return more
+			})
 		}
 	}
-	if r.matrix == nil && try(r.opt.Features, roleFeatures) || try(r.opt.Labels, roleLabels) {
-		return
+	if r.matrix == nil {
+		ids(r.opt.Features, roleFeatures)
 	}
+	ids(r.opt.Labels, roleLabels)
 	if lists, isList, _ := parseSplitLists(r.opt.Splits); isList {
 		for _, l := range lists {
-			try(l.path, roleSplits)
+			ids(l.path, roleSplits)
 		}
 		return
 	}
-	try(r.opt.Splits, roleSplits)
-	return
+	ids(r.opt.Splits, roleSplits)
 }
 
 // readNodes reads the node table: its rows are the node set.
