@@ -10,7 +10,7 @@ DIR ?= data
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := all
-.PHONY: all build found test test-race vet fmt fmt-check ci demo data fuzz bench bench-load acceptance clean help
+.PHONY: all build found test test-race vet fmt fmt-check ci demo data fuzz bench bench-load bench-snapshot acceptance clean help
 
 all: build found ## build bin/precompute and bin/trainer-gnn, and say what was found
 
@@ -50,6 +50,9 @@ fuzz: ## run every fuzz target of format for FUZZTIME (30s) each
 
 bench: ## run the benchmarks that match BENCH, 10 times each, for benchstat
 	$(GO) test -run '^$$' -bench '$(BENCH)' -count 10 ./...
+
+bench-snapshot: build ## how fast snapshots are built from 62 M edges as CSV, Parquet and strings, and the index of neighbours (some minutes, 6 GB of disk)
+	$(GO) run ./scripts/bench/snapshot -bin bin/precompute $(BENCH_FLAGS)
 
 bench-load: build ## how fast batches load, warm, for three batch sizes (about a minute)
 	scripts/bench/load

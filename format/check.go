@@ -171,7 +171,7 @@ func (r *Record) checkSection(s *Section) error {
 		return r.wantIndices(s, r.lenOf(PairsSrc, s.Layer), r.NumNodes())
 	case PairsRel:
 		return r.wantIndices(s, r.lenOf(PairsSrc, s.Layer), math.MaxInt32)
-	case PairsLabel:
+	case PairsLabel, PairsWeight:
 		return r.wantLen(s, r.lenOf(PairsSrc, s.Layer))
 	case KGEPositives, KGEEdges:
 		if s.Shape[1] != 3 {

@@ -45,11 +45,13 @@ const (
 	FileRank     FileKind = 8  // a snapshot's PageRank, sampling weights and locality order
 	FileKG       FileKind = 9  // knowledge-graph permutation and known triples (reserved)
 	FileCoefs    FileKind = 10 // per-node coefficient factors of the whole graph, for evaluation blocks
+	FileHeldout  FileKind = 11 // a snapshot's pairs held out for validation and test
 )
 
 var fileKindNames = map[FileKind]string{
 	FileBatches: "batches", FileEval: "eval", FileFeatures: "features", FileIDs: "ids", FileLabels: "labels",
 	FileTopology: "topology", FileHops: "hops", FileRank: "rank", FileKG: "kg", FileCoefs: "coefs",
+	FileHeldout: "heldout",
 }
 
 // String gives the name SPEC.md uses.
@@ -243,10 +245,11 @@ const (
 	SeedsMask   Kind = 0x0502 // u8 [seeds,splits] Part
 	SeedsWeight Kind = 0x0503 // f32 [seeds]
 
-	PairsSrc   Kind = 0x0601 // i32 [pairs]
-	PairsDst   Kind = 0x0602 // i32 [pairs]
-	PairsRel   Kind = 0x0603 // i32 [pairs]
-	PairsLabel Kind = 0x0604 // f32 [pairs]
+	PairsSrc    Kind = 0x0601 // i32 [pairs]
+	PairsDst    Kind = 0x0602 // i32 [pairs]
+	PairsRel    Kind = 0x0603 // i32 [pairs]
+	PairsLabel  Kind = 0x0604 // f32 [pairs]
+	PairsWeight Kind = 0x0605 // f32 [pairs]
 
 	KGEPositives Kind = 0x0701 // i32 [positives,3] head, rel, tail
 	KGEChunkptr  Kind = 0x0702 // i64 [chunks+1]
@@ -337,10 +340,11 @@ var kindSpecs = map[Kind]kindSpec{
 	SeedsMask:   {"seeds.mask", 2, []DType{U8}},
 	SeedsWeight: {"seeds.weight", 1, []DType{F32}},
 
-	PairsSrc:   {"pairs.src", 1, []DType{I32}},
-	PairsDst:   {"pairs.dst", 1, []DType{I32}},
-	PairsRel:   {"pairs.rel", 1, []DType{I32}},
-	PairsLabel: {"pairs.label", 1, []DType{F32}},
+	PairsSrc:    {"pairs.src", 1, []DType{I32}},
+	PairsDst:    {"pairs.dst", 1, []DType{I32}},
+	PairsRel:    {"pairs.rel", 1, []DType{I32}},
+	PairsLabel:  {"pairs.label", 1, []DType{F32}},
+	PairsWeight: {"pairs.weight", 1, []DType{F32}},
 
 	KGEPositives: {"kge.positives", 2, []DType{I32}},
 	KGEChunkptr:  {"kge.chunkptr", 1, []DType{I64}},

@@ -2,6 +2,7 @@ package format
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -99,15 +100,31 @@ func DigestOf(v any) (Digest, error) {
 }
 
 // DigestFile returns the size and the plain SHA-256 of a file.
-func DigestFile(path string) (FileInfo, error) {
+func DigestFile(path string) (FileInfo, error) { return digestFile(context.Background(), path) }
+
+// digestFile is DigestFile until ctx ends.
+func digestFile(ctx context.Context, path string) (FileInfo, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return FileInfo{}, err
 	}
 	defer f.Close()
 	sum := sha256.New()
-	n, err := io.CopyBuffer(struct{ io.Writer }{sum}, struct{ io.Reader }{f}, make([]byte, 1<<20))
+	n, err := io.CopyBuffer(struct{ io.Writer }{sum}, readerUntil{ctx, f}, make([]byte, 1<<20))
 	return FileInfo{Name: filepath.Base(path), SizeBytes: Int(n), SHA256: Digest(sum.Sum(nil))}, err
+}
+
+// readerUntil reads until ctx ends.
+type readerUntil struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (r readerUntil) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.r.Read(p)
 }
 
 // WriteManifest writes the two manifest files of v into dir and returns the id.

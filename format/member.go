@@ -42,15 +42,28 @@ func (f *File) checkMember(want Member) error {
 // Table returns the one record of a file that holds a table over all numNodes nodes of a
 // graph. Its contents are not verified.
 func (f *File) Table(numNodes int) (*Record, error) {
-	if len(f.Records) != 1 {
-		return nil, faultf(ErrLayout, f.Name(), "%d records, want 1", len(f.Records))
-	}
-	r, err := f.Record(0)
+	records, err := f.Tables(numNodes, 1)
 	if err != nil {
 		return nil, err
 	}
-	if n := uint64(numNodes); r.Space != SpaceGlobal || r.NumNodes() != n || r.DstStart != 0 || r.DstEnd != n {
-		return nil, faultf(ErrLayout, r.place, "a table of rows %d to %d of %d nodes, the artefact has %d", r.DstStart, r.DstEnd, r.NumNodes(), n)
+	return records[0], nil
+}
+
+// Tables is Table for a file of count such records.
+func (f *File) Tables(numNodes, count int) ([]*Record, error) {
+	if len(f.Records) != count {
+		return nil, faultf(ErrLayout, f.Name(), "%d records, want %d", len(f.Records), count)
 	}
-	return r, nil
+	records := make([]*Record, count)
+	for i := range records {
+		r, err := f.Record(i)
+		if err != nil {
+			return nil, err
+		}
+		if n := uint64(numNodes); r.Space != SpaceGlobal || r.NumNodes() != n || r.DstStart != 0 || r.DstEnd != n {
+			return nil, faultf(ErrLayout, r.place, "a table of rows %d to %d of %d nodes, the artefact has %d", r.DstStart, r.DstEnd, r.NumNodes(), n)
+		}
+		records[i] = r
+	}
+	return records, nil
 }

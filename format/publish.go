@@ -28,7 +28,7 @@ var ErrBusy = errors.New("another job is building this artefact")
 // Job builds one artefact directory. Files go into Dir; Finish enters a file into the
 // journal, so that a rerun after a kill finds it by Done; Publish makes the whole
 // directory visible under its name in one step. A Job is not for concurrent use but
-// for Done and Finish, which may be called from several goroutines after Begin.
+// for Done, Finish and Enter, which may be called from several goroutines after Resume.
 type Job struct {
 	Out string // final place
 	Dir string // OUT.partial
@@ -46,11 +46,22 @@ type journalEntry struct {
 	File *FileInfo `json:"file,omitempty"` // a finished file
 }
 
-// Begin locks OUT and prepares OUT.partial. key is a digest of everything that shapes
-// the content: files of an interrupted job with the same key are kept (see Done), those
-// of another are removed. It refuses an OUT that lies in an artefact, or that exists and is
-// no artefact of that kind.
+// Begin is Lock and Resume.
 func Begin(out, kind string, key Digest) (*Job, error) {
+	j, err := Lock(out, kind)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.Resume(key); err != nil {
+		j.unlock()
+		return nil, err
+	}
+	return j, nil
+}
+
+// Lock locks OUT. It refuses an OUT that lies in an artefact, or that exists and is
+// no artefact of that kind. Nothing may be written before Resume.
+func Lock(out, kind string) (*Job, error) {
 	out, err := resolveOut(out, kind)
 	if err != nil {
 		return nil, err
@@ -62,16 +73,17 @@ func Begin(out, kind string, key Digest) (*Job, error) {
 	if err := j.takeLock(); err != nil {
 		return nil, err
 	}
-	err = j.checkOwned()
-	if err == nil {
-		err = j.openJournal(key)
-	}
-	if err != nil {
+	if err := j.checkOwned(); err != nil {
 		j.unlock()
 		return nil, err
 	}
 	return j, nil
 }
+
+// Resume prepares OUT.partial. key is a digest of everything that shapes
+// the content: files of an interrupted job with the same key are kept (see Done), those
+// of another are removed.
+func (j *Job) Resume(key Digest) error { return j.openJournal(key) }
 
 // resolveOut makes out absolute, follows a symbolic link at its end, and refuses what
 // Publish must not replace: anything but an artefact of that kind, and places within one.
@@ -304,8 +316,11 @@ func (j *Job) Finish(name string) (FileInfo, error) {
 	if err != nil {
 		return info, err
 	}
-	return info, j.log(journalEntry{File: &info})
+	return info, j.Enter(info)
 }
+
+// Enter enters a file into the journal that was written, synced and digested.
+func (j *Job) Enter(info FileInfo) error { return j.log(journalEntry{File: &info}) }
 
 // Publish writes the manifest, syncs the directory and puts it under its name in one
 // rename; an older artefact of that name is exchanged for it and then removed. check,

@@ -1,12 +1,15 @@
 package format
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
 
@@ -33,22 +36,47 @@ type stampFile struct {
 	Outputs []Stamp `json:"outputs"`
 }
 
-// StampInputs digests the inputs of a job.
-func StampInputs(paths []string) ([]Stamp, error) {
+// StampInputs digests the inputs of a job, several at a time. ctx stops it between files and within one.
+func StampInputs(ctx context.Context, paths []string) ([]Stamp, error) {
 	stamps := make([]Stamp, len(paths))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, path := range paths {
-		before, err := statStamp(path)
-		if err != nil {
-			return nil, err
-		}
-		info, err := DigestFile(path)
-		if err != nil {
-			return nil, err
-		}
-		before.SHA256 = info.SHA256
-		stamps[i] = before
+		group.Go(func() (err error) {
+			stamps[i], err = stampInput(ctx, path)
+			return err
+		})
 	}
-	return stamps, nil
+	return stamps, group.Wait()
+}
+
+// stampInput digests one input, which must not change meanwhile.
+func stampInput(ctx context.Context, path string) (Stamp, error) {
+	before, err := statStamp(path)
+	if err != nil {
+		return Stamp{}, err
+	}
+	info, err := digestFile(ctx, path)
+	if err != nil {
+		return Stamp{}, err
+	}
+	before.SHA256 = info.SHA256
+	return before, Unchanged([]Stamp{before})
+}
+
+// Unchanged returns an error if an input isn't as it was when its stamp was taken: what was read of it since may be of
+// two versions.
+func Unchanged(stamps []Stamp) error {
+	for _, s := range stamps {
+		now, err := statStamp(s.Path)
+		if err != nil {
+			return err
+		}
+		if now.SHA256 = s.SHA256; now != s {
+			return fmt.Errorf("%s changed while it was read; run again when it is complete", s.Path)
+		}
+	}
+	return nil
 }
 
 // statStamp fills all of a stamp but the digest.

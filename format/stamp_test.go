@@ -1,9 +1,11 @@
 package format
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -128,7 +130,7 @@ func TestUpToDate(t *testing.T) {
 			out, in1, in2 := filepath.Join(dir, "out"), filepath.Join(dir, "in1"), filepath.Join(dir, "in2")
 			write(t, in1, "first")
 			write(t, in2, "second")
-			stamps, err := StampInputs([]string{in1, in2})
+			stamps, err := StampInputs(t.Context(), []string{in1, in2})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -148,7 +150,7 @@ func TestUpToDate(t *testing.T) {
 func TestUpToDateFailures(t *testing.T) {
 	dir := t.TempDir()
 	in, out := filepath.Join(dir, "in"), filepath.Join(dir, "out")
-	if _, err := StampInputs([]string{in}); !errors.Is(err, os.ErrNotExist) {
+	if _, err := StampInputs(t.Context(), []string{in}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("stamps of an absent input: %v", err)
 	}
 	if err := os.WriteFile(in, []byte("x"), 0o644); err != nil {
@@ -157,7 +159,7 @@ func TestUpToDateFailures(t *testing.T) {
 	if _, ok, err := UpToDate(out, "vector", digest(1), []string{in}); ok || err != nil {
 		t.Errorf("no artefact: %t, %v", ok, err)
 	}
-	stamps, err := StampInputs([]string{in})
+	stamps, err := StampInputs(t.Context(), []string{in})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +176,38 @@ func TestUpToDateFailures(t *testing.T) {
 	if err := os.Mkdir(in, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := StampInputs([]string{in}); err == nil {
+	if _, err := StampInputs(t.Context(), []string{in}); err == nil {
 		t.Error("a directory has a stamp")
+	}
+}
+
+func TestUnchanged(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "in")
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("one")
+	stamps, err := StampInputs(t.Context(), []string{path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Unchanged(stamps); err != nil {
+		t.Error(err)
+	}
+	write("three")
+	if err := Unchanged(stamps); err == nil || !strings.Contains(err.Error(), "changed while it was read") {
+		t.Errorf("a file that grew: %v", err)
+	}
+	os.Remove(path)
+	if err := Unchanged(stamps); err == nil {
+		t.Error("a file that is gone is unchanged")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	write("one")
+	if _, err := StampInputs(ctx, []string{path}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
 	}
 }

@@ -9,6 +9,9 @@ import (
 	"math/bits"
 	"os"
 	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // SectionSpec is one array to be written.
@@ -149,7 +152,25 @@ func Create(path string, h Header, numRecords int) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newWriter(path, file, h, numRecords), nil
+	return newWriter(path, &earlyFile{File: file}, h, numRecords), nil
+}
+
+// earlyBytes is how much is written before the disk is asked to begin with it.
+const earlyBytes = 16 << 20
+
+// earlyFile is a file whose content goes to the disk while more is written.
+type earlyFile struct {
+	*os.File
+	written, started int64
+}
+
+func (f *earlyFile) Write(b []byte) (int, error) {
+	n, err := f.File.Write(b)
+	if f.written += int64(n); f.written-f.started >= earlyBytes {
+		startWriteBack(f.File, f.started, f.written-f.started)
+		f.started = f.written
+	}
+	return n, err
 }
 
 // newWriter starts a file in sink, where path is its name in messages and what an error removes.
@@ -202,7 +223,12 @@ func (w *Writer) section(s *SectionSpec, size uint64) (uint32, error) {
 	sum := &crcWriter{w: w.buf}
 	var err error
 	if s.Data != nil || s.Write == nil {
-		_, err = sum.Write(s.Data)
+		// In parts, so that a checksum is of what is in the cache.
+		for data := s.Data; err == nil && len(data) > 0; {
+			n := min(len(data), 1<<20)
+			_, err = sum.Write(data[:n])
+			data = data[n:]
+		}
 	} else {
 		err = s.Write(sum)
 	}
@@ -266,17 +292,36 @@ func (w *Writer) Abort() {
 	w.fail(fmt.Errorf("format: %s: writer aborted", filepath.Base(w.path)))
 }
 
+// SetKey sets the header's set key, any time before Close.
+func (w *Writer) SetKey(key Digest) { w.header.SetKey = key }
+
 // Close finishes the file: header and table, fsync, and a full Verify of what is on
 // disk. The file is removed where any of that fails.
 func (w *Writer) Close() error {
+	_, err := w.close(false)
+	return err
+}
+
+// Seal is Close, and the digest of the file on the way, for Job.Enter.
+func (w *Writer) Seal() (FileInfo, error) { return w.close(true) }
+
+func (w *Writer) close(digest bool) (info FileInfo, err error) {
 	if err := w.finish(); err != nil {
-		return err
+		return info, err
 	}
-	if err := verifyFile(w.path); err != nil {
-		return w.fail(fmt.Errorf("self-check of a file just written: %w", err))
+	var group errgroup.Group
+	group.Go(func() error { return verifyFile(w.path) })
+	if digest {
+		group.Go(func() (err error) {
+			info, err = DigestFile(w.path)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return info, w.fail(fmt.Errorf("self-check of a file just written: %w", err))
 	}
 	w.err = fmt.Errorf("format: %s: writer is closed", filepath.Base(w.path))
-	return nil
+	return info, nil
 }
 
 // finish is Close without the self-check.
@@ -299,12 +344,35 @@ func (w *Writer) finish() error {
 	return nil
 }
 
+// dropFrom is the size of files from which a check doesn't keep in memory what it has seen.
+const dropFrom = 64 << 20
+
+// verifyFile verifies a whole file. What it has read of a large one leaves this process's memory again, so that a file larger
+// than the memory can be checked.
 func verifyFile(path string) error {
 	f, err := Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
+	if len(f.data) < dropFrom {
+		return f.Verify()
+	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+				dropPages(f.data)
+			}
+		}
+	}()
+	defer func() { close(stop); <-stopped }()
 	return f.Verify()
 }
 

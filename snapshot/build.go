@@ -8,13 +8,11 @@
 package snapshot
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"runtime"
-	"slices"
 
 	"github.com/prelift/prelift/format"
 	"github.com/prelift/prelift/snapshot/graph"
@@ -24,51 +22,52 @@ import (
 // Options steer Build without shaping what it writes.
 type Options struct {
 	Threads  int                                  // 0: all cores
+	Scratch  *Scratch                             // where Tables.Edges live, and what is as large; nil: memory, without a limit
 	Progress func(step string, done, total int64) // may be nil; called by several goroutines at a time
 }
 
 // Build writes the snapshot of t into job and publishes it. It returns the snapshot's
 // id and manifest. Files that an interrupted job finished are taken over (format.Job).
-// t.Edges is empty afterwards: the rows hold all of it, and memory is short.
+// t.Edges is used up: the rows hold all of it, and memory is short.
 func Build(ctx context.Context, job *format.Job, t *Tables, p Params, opt Options) (format.Digest, *Manifest, error) {
 	p, err := p.Settle(t.NumNodes())
 	if err != nil {
 		return format.Digest{}, nil, err
 	}
+	if opt.Scratch == nil {
+		opt.Scratch = NewScratch(0, "")
+		defer opt.Scratch.Close()
+	}
 	b := &builder{job: job, tables: t, opt: opt}
-	if err := b.topology(ctx, p.Direction == Directed); err != nil {
+	defer b.stop() // what is being written is in memory that others will give back
+	if err := b.topology(ctx, &p); err != nil {
 		return format.Digest{}, nil, err
 	}
+	b.startTables()
 	if err := b.rank(ctx, &p); err != nil { // before hop 2, which takes the most memory
 		return format.Digest{}, nil, err
 	}
+	if sections := b.rankSections(); sections != nil {
+		b.start(RankFile, format.FileRank, b.header(), sections)
+	}
 	if err := b.hops(ctx, &p); err != nil {
 		return format.Digest{}, nil, err
+	}
+	if b.hop1 != nil {
+		b.start(HopsFile, format.FileHops, b.header(), b.hopSections())
 	}
 	m, err := b.manifest(p)
 	if err != nil {
 		return format.Digest{}, nil, err
 	}
-	b.setKey = m.SetKey
-	for _, file := range b.files() {
-		if err := ctx.Err(); err != nil {
-			return format.Digest{}, nil, err
-		}
-		b.progress("write "+file.name, 0, 1)
-		info, err := b.write(file)
-		if err != nil {
-			return format.Digest{}, nil, err
-		}
-		b.progress("write "+file.name, 1, 1)
-		m.Files = append(m.Files, info)
+	if m.Files, err = b.finish(ctx, m.SetKey); err != nil {
+		return format.Digest{}, nil, err
 	}
-	slices.SortFunc(m.Files, func(a, b format.FileInfo) int { return cmp.Compare(a.Name, b.Name) })
+	b.progress("publish", 0, 0)
 	id, err := job.Publish(m, func(dir string) error {
-		s, err := Open(dir)
-		if err != nil {
-			return err
-		}
-		return s.Close()
+		s := &Snapshot{Dir: dir, checked: true}
+		defer s.Close()
+		return s.open()
 	})
 	return id, m, err
 }
@@ -77,13 +76,16 @@ type builder struct {
 	job    *format.Job
 	tables *Tables
 	opt    Options
-	setKey format.Digest
+	files  []*pendingFile
 
 	graph      *graph.Graph
 	keys       []uint64
 	components []int32 // component of each node
 	sizes      []int64 // nodes of each component
 	gcn, mean  graph.Norm
+
+	held      *Held // nil without held-out pairs
+	heldAudit *HeldoutAudit
 
 	hop1      *graph.Hop1 // nil without
 	hop2      *graph.Hop2
@@ -102,16 +104,32 @@ func (b *builder) progress(step string, done, total int64) {
 	}
 }
 
-// topology computes rows, components and norms.
-func (b *builder) topology(ctx context.Context, directed bool) error {
+// topology computes node keys, rows, components and norms, and holds out pairs.
+func (b *builder) topology(ctx context.Context, p *Params) error {
 	t := b.tables
+	var err error
+	if b.keys, err = nodeKeys(&t.IDs, b.opt.Threads); err != nil {
+		return err
+	}
+	opt := graph.Options{Directed: p.Direction == Directed, Threads: b.opt.Threads}
+	held, err := b.startHoldout(p.Holdout, &opt)
+	if err != nil {
+		return err
+	}
 	b.progress("rows", 0, 1)
-	g, err := graph.Build(ctx, t.NumNodes(), t.Edges.Src, t.Edges.Dst, t.Edges.Weight, graph.Options{Directed: directed, Threads: b.opt.Threads})
+	rows, err := t.Edges.Rows(ctx, t.NumNodes(), opt)
 	if err != nil {
 		return b.nameNodes(err)
 	}
-	b.graph = g
-	t.Edges = Edges{} // the rows hold all of it; give the memory back
+	t.Edges = nil
+	if err := b.endHoldout(held, opt.Directed); err != nil {
+		return err
+	}
+	if b.graph, err = rows.Graph(ctx, b.opt.Scratch.array); err != nil {
+		return err
+	}
+	b.opt.Scratch.freeEdges()
+	g := b.graph
 	b.progress("components", 0, 1)
 	b.components, b.sizes = graph.Components(&g.In, b.opt.Threads)
 	b.progress("norms", 0, 1)
@@ -119,8 +137,7 @@ func (b *builder) topology(ctx context.Context, directed bool) error {
 		return b.nameNodes(err)
 	}
 	b.mean = graph.Mean(&g.In, b.opt.Threads)
-	b.keys, err = nodeKeys(&t.IDs, b.opt.Threads)
-	return err
+	return nil
 }
 
 // nameNodes says errors about edges, which speak node numbers, in external ids.
@@ -140,64 +157,32 @@ type EdgeError struct{ Src, Dst, Msg string }
 
 func (e *EdgeError) Error() string { return fmt.Sprintf("edge %q, %q: %s", e.Src, e.Dst, e.Msg) }
 
-// file is one file to be written, of one record.
-type file struct {
-	name     string
-	kind     format.FileKind
-	header   format.RecordHeader
-	sections []format.SectionSpec
-}
-
-func (b *builder) write(f file) (format.FileInfo, error) {
-	if info, ok := b.job.Done(f.name); ok {
-		return info, nil
-	}
-	w, err := format.Create(b.job.Path(f.name), format.Header{Kind: f.kind, SetKey: b.setKey}, 1)
-	if err != nil {
-		return format.FileInfo{}, err
-	}
-	if err := w.Add(&f.header, f.sections); err != nil {
-		return format.FileInfo{}, err
-	}
-	if err := w.Close(); err != nil {
-		return format.FileInfo{}, err
-	}
-	return b.job.Finish(f.name)
-}
-
 // header is the record head of a table over all nodes.
 func (b *builder) header() format.RecordHeader {
 	n := uint64(b.tables.NumNodes())
 	return format.RecordHeader{Space: format.SpaceGlobal, SplitColumn: format.AnySplit, DstEnd: n, HopNodes: []uint64{n}}
 }
 
-func (b *builder) files() []file {
-	files := []file{
-		{IDsFile, format.FileIDs, b.header(), b.idSections()},
-		{TopologyFile, format.FileTopology, b.header(), b.topologySections()},
-	}
+// startTables begins to write all that doesn't hang on indexes and ranks.
+func (b *builder) startTables() {
+	b.start(TopologyFile, format.FileTopology, b.header(), b.topologySections())
+	b.start(IDsFile, format.FileIDs, b.header(), b.idSections())
 	if t := b.tables.Features; t != nil {
 		rows := format.SectionSpec{Kind: format.TableRows, Layer: format.AnyLayer, DType: format.F32, Shape: []uint64{uint64(b.tables.NumNodes()), uint64(t.NumCols)}, Data: format.Bytes(t.Data)}
-		files = append(files, file{FeaturesFile, format.FileFeatures, b.header(), []format.SectionSpec{rows}})
+		b.start(FeaturesFile, format.FileFeatures, b.header(), []format.SectionSpec{rows})
 	}
+	h := b.header()
+	h.NumSeeds = h.DstEnd
 	if b.tables.Labels != nil {
-		h := b.header()
-		h.NumSeeds = h.DstEnd
-		files = append(files, file{LabelsFile, format.FileLabels, h, b.labelSections()})
+		b.start(LabelsFile, format.FileLabels, h, b.labelSections())
 	}
 	if s := b.tables.Splits; s != nil {
-		h := b.header()
-		h.NumSeeds = h.DstEnd
 		mask := format.SectionSpec{Kind: format.SeedsMask, Layer: format.AnyLayer, DType: format.U8, Shape: []uint64{h.NumSeeds, uint64(len(s.Names))}, Data: s.Mask}
-		files = append(files, file{SplitsFile, format.FileLabels, h, append([]format.SectionSpec{mask}, nameSections(s.Names)...)})
+		b.start(SplitsFile, format.FileLabels, h, append([]format.SectionSpec{mask}, nameSections(s.Names)...))
 	}
-	if b.hop1 != nil {
-		files = append(files, file{HopsFile, format.FileHops, b.header(), b.hopSections()})
+	if b.held != nil {
+		b.startRecords(HeldoutFile, format.FileHeldout, b.heldRecords())
 	}
-	if sections := b.rankSections(); sections != nil {
-		files = append(files, file{RankFile, format.FileRank, b.header(), sections})
-	}
-	return files
 }
 
 func (b *builder) idSections() []format.SectionSpec {

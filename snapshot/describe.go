@@ -7,41 +7,42 @@ import (
 
 // Description is what `precompute inspect` says of a snapshot. Counts are plain numbers.
 type Description struct {
-	Kind             string             `json:"kind"`
-	ID               format.Digest      `json:"id"`
-	FormatVersion    int                `json:"format_version"`
-	Direction        Direction          `json:"direction"`
-	Weighted         bool               `json:"weighted"`
-	Collation        Collation          `json:"collation"`
-	NumNodes         int64              `json:"num_nodes"`
-	NumEdges         int64              `json:"num_edges"`   // undirected pairs once, self loops included; arcs when directed
-	NumEntries       int64              `json:"num_entries"` // in-row entries stored
-	NumRels          int64              `json:"num_rels"`
-	NumFeatures      int64              `json:"num_features"`
-	FeatureNorm      string             `json:"feature_norm"`
-	Task             Task               `json:"task"` // "" without labels
-	NumClasses       int64              `json:"num_classes"`
-	ClassNames       []string           `json:"class_names"`
-	ClassCounts      []int64            `json:"class_counts"` // labelled nodes by class, or of 1s by column
-	Unlabelled       int64              `json:"unlabelled"`
-	Splits           []SplitCounts      `json:"splits"`
-	NumComponents    int64              `json:"num_components"`
-	LargestComponent int64              `json:"largest_component"`
-	IsolatedNodes    int64              `json:"isolated_nodes"`
-	SelfLoops        int64              `json:"self_loops"`
-	NumLines         int64              `json:"num_lines"`
-	DuplicatesMerged int64              `json:"duplicates_merged"`
-	OneDirectional   int64              `json:"one_directional"`
-	OneDirShare      float64            `json:"one_directional_share"` // of the distinct pairs; 0 without pairs
-	MaxDegree        int64              `json:"max_degree"`
-	DegreeHistogram  []int64            `json:"degree_histogram"` // [0] degree 0, [k] degrees 2^(k-1)..2^k-1
-	Hops             int                `json:"hops"`
-	Hop1             *Hop1Description   `json:"hop1"`     // null with hops 0
-	Hop2             *Hop2Description   `json:"hop2"`     // null unless hops is 2
-	PageRank         *RankAudit         `json:"pagerank"` // null without
-	Order            bool               `json:"order"`    // whether there is a locality order
-	Bytes            int64              `json:"bytes"`
-	Files            []format.FileSizes `json:"files"`
+	Kind             string              `json:"kind"`
+	ID               format.Digest       `json:"id"`
+	FormatVersion    int                 `json:"format_version"`
+	Direction        Direction           `json:"direction"`
+	Weighted         bool                `json:"weighted"`
+	Collation        Collation           `json:"collation"`
+	NumNodes         int64               `json:"num_nodes"`
+	NumEdges         int64               `json:"num_edges"`   // undirected pairs once, self loops included; arcs when directed
+	NumEntries       int64               `json:"num_entries"` // in-row entries stored
+	NumRels          int64               `json:"num_rels"`
+	NumFeatures      int64               `json:"num_features"`
+	FeatureNorm      string              `json:"feature_norm"`
+	Task             Task                `json:"task"` // "" without labels
+	NumClasses       int64               `json:"num_classes"`
+	ClassNames       []string            `json:"class_names"`
+	ClassCounts      []int64             `json:"class_counts"` // labelled nodes by class, or of 1s by column
+	Unlabelled       int64               `json:"unlabelled"`
+	Splits           []SplitCounts       `json:"splits"`
+	NumComponents    int64               `json:"num_components"`
+	LargestComponent int64               `json:"largest_component"`
+	IsolatedNodes    int64               `json:"isolated_nodes"`
+	SelfLoops        int64               `json:"self_loops"`
+	NumLines         int64               `json:"num_lines"`
+	DuplicatesMerged int64               `json:"duplicates_merged"`
+	OneDirectional   int64               `json:"one_directional"`
+	OneDirShare      float64             `json:"one_directional_share"` // of the distinct pairs; 0 without pairs
+	MaxDegree        int64               `json:"max_degree"`
+	DegreeHistogram  []int64             `json:"degree_histogram"` // [0] degree 0, [k] degrees 2^(k-1)..2^k-1
+	Hops             int                 `json:"hops"`
+	Hop1             *Hop1Description    `json:"hop1"`     // null with hops 0
+	Hop2             *Hop2Description    `json:"hop2"`     // null unless hops is 2
+	PageRank         *RankAudit          `json:"pagerank"` // null without
+	Order            bool                `json:"order"`    // whether there is a locality order
+	Heldout          *HeldoutDescription `json:"heldout"`  // null without held-out pairs
+	Bytes            int64               `json:"bytes"`
+	Files            []format.FileSizes  `json:"files"`
 }
 
 // SplitCounts counts the nodes of each part of a split.
@@ -112,7 +113,7 @@ func Describe(dir string) (*Description, error) {
 		d.OneDirShare = float64(m.Audit.OneDirectional) / float64(m.Audit.NumPairs)
 	}
 	s.describeHops(d)
-	d.PageRank, d.Order = m.PageRank, s.Order != nil
+	d.PageRank, d.Order, d.Heldout = m.PageRank, s.Order != nil, m.describeHeldout()
 	s.countLabels(d)
 	s.countSplits(d)
 	if d.Files, err = format.ArtefactSizes(dir, m.Files); err != nil {

@@ -15,7 +15,7 @@ func (b *builder) hops(ctx context.Context, p *Params) error {
 		return nil
 	}
 	opt := p.hopOptions()
-	opt.Threads = b.opt.Threads
+	opt.Threads, opt.Alloc = b.opt.Threads, b.opt.Scratch.array
 	opt.Progress = func(done, total int64) { b.progress("hop 2", done, total) }
 	b.progress("hop 1", 0, 0)
 	var err error
@@ -106,6 +106,8 @@ func (m *Manifest) checkParams() error {
 		return err
 	case !reflect.DeepEqual(p, m.Params):
 		return fmt.Errorf("params %v, settled %v", m.Params, p)
+	case p.Holdout != nil && m.Heldout == nil:
+		return fmt.Errorf("holdout by %s, but heldout isn't there", p.Holdout.Kind)
 	case (m.Hop2 != nil) != (p.Hops == 2):
 		return fmt.Errorf("%d hops, but hop2 is there: %t", p.Hops, m.Hop2 != nil)
 	case (m.PageRank != nil) != p.has(WithPageRank):
@@ -142,14 +144,7 @@ func (s *Snapshot) takeHops(r *format.Record) error {
 	if s.Hop1 = hop1Of(r); s.Hop1 == nil {
 		return missing(r, "index of neighbours")
 	}
-	err := format.Guard(r.Place(), func() error {
-		// One thread: Guard is for the goroutine that calls it.
-		if err := s.Hop1.Check(1); err != nil {
-			return fmt.Errorf("%s: %w: %v", r.Place(), format.ErrLayout, err)
-		}
-		return nil
-	})
-	if err != nil || s.Manifest.Params.Hops < 2 {
+	if err := s.checkHop1(r); err != nil || s.Manifest.Params.Hops < 2 {
 		return err
 	}
 	s.Hop2 = &graph.Hop2{Indptr: r.Int64s(format.Hop2Indptr, format.AnyLayer), Indices: r.Int32s(format.Hop2Indices, format.AnyLayer)}
@@ -157,6 +152,19 @@ func (s *Snapshot) takeHops(r *format.Record) error {
 		return missing(r, "lists of hop 2")
 	}
 	return nil
+}
+
+func (s *Snapshot) checkHop1(r *format.Record) error {
+	if s.checked {
+		return nil
+	}
+	return format.Guard(r.Place(), func() error {
+		// One thread: Guard is for the goroutine that calls it.
+		if err := s.Hop1.Check(1); err != nil {
+			return fmt.Errorf("%s: %w: %v", r.Place(), format.ErrLayout, err)
+		}
+		return nil
+	})
 }
 
 func (s *Snapshot) takeRank(r *format.Record) error {

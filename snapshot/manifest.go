@@ -20,6 +20,7 @@ const (
 	SplitsFile   = "splits.plf"
 	HopsFile     = "hops.plf"
 	RankFile     = "rank.plf"
+	HeldoutFile  = "heldout.plf"
 )
 
 // Direction says whether an edge's two ends play different parts.
@@ -43,6 +44,8 @@ type Params struct {
 	ExpandLimit  int      `json:"expand_limit"`
 	Hop2Cap      int      `json:"hop2_cap"`
 	With         []string `json:"with"` // of WithOrder and WithPageRank, sorted
+
+	Holdout *HoldoutParams `json:"holdout,omitempty"` // nil: nothing is held out of the edges
 }
 
 // HopsAuto as Params.Hops asks for 2 up to a million nodes, else for 1.
@@ -79,6 +82,9 @@ func (p Params) Settle(numNodes int) (Params, error) {
 	}
 	if p.Hops < 1 {
 		p.CompactBelow, p.HubFrom = 0, 0
+	}
+	if p.Holdout, err = p.Holdout.settle(); err != nil {
+		return p, err
 	}
 	p.With = append([]string{}, p.With...)
 	slices.Sort(p.With)
@@ -158,6 +164,7 @@ type Manifest struct {
 	NumClasses    format.Int        `json:"num_classes"`
 	Splits        []string          `json:"splits"`
 	Audit         Audit             `json:"audit"`
+	Heldout       *HeldoutAudit     `json:"heldout,omitempty"`  // with held-out pairs
 	Hop2          *Hop2Audit        `json:"hop2,omitempty"`     // with params.hops 2
 	PageRank      *RankAudit        `json:"pagerank,omitempty"` // with params.with pagerank
 	Files         []format.FileInfo `json:"files"`
@@ -170,7 +177,7 @@ func (b *builder) manifest(p Params) (*Manifest, error) {
 		Kind: Kind, FormatVersion: format.Version, Params: p,
 		Collation: t.IDs.Collation, Weighted: g.In.Weight != nil,
 		NumNodes: format.Int(t.NumNodes()), NumEdges: format.Int(g.Audit.NumEdges), NumEntries: format.Int(g.In.NumEntries()), NumRels: 1,
-		Splits: []string{}, Files: []format.FileInfo{}, Hop2: b.hop2Audit, PageRank: b.rankAudit,
+		Splits: []string{}, Files: []format.FileInfo{}, Heldout: b.heldAudit, Hop2: b.hop2Audit, PageRank: b.rankAudit,
 		Audit: Audit{
 			NumLines: format.Int(g.Audit.NumLines), DuplicatesMerged: format.Int(g.Audit.DuplicatesMerged),
 			SelfLoops: format.Int(g.Audit.SelfLoops), IsolatedNodes: format.Int(g.Audit.IsolatedNodes),

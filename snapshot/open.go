@@ -41,10 +41,13 @@ type Snapshot struct {
 	Weights []float32 // [NumNodes] chance of a node within its component
 	Masses  []float64 // [components] chance of a component
 
+	Held *Held // held-out pairs, which are not in the rows; nil without
+
 	Order []int32 // [NumNodes] node at each place of the locality order; nil without params.with order
 
 	gcn, mean graph.Norm
 	files     []*format.File
+	checked   bool // by the writer, in this process: what is in the files needs no second look
 }
 
 // ReadManifest reads and checks the manifest of the snapshot in dir.
@@ -80,8 +83,8 @@ func (s *Snapshot) open() error {
 	for _, load := range []struct {
 		name   string
 		kind   format.FileKind
-		wanted bool // by what the manifest says of the graph
-		take   func(r *format.Record) error
+		wanted bool                         // by what the manifest says of the graph
+		take   func(r *format.Record) error // of each record
 	}{
 		{IDsFile, format.FileIDs, true, s.takeIDs},
 		{TopologyFile, format.FileTopology, true, s.takeTopology},
@@ -90,6 +93,7 @@ func (s *Snapshot) open() error {
 		{SplitsFile, format.FileLabels, len(m.Splits) > 0, s.takeSplits},
 		{HopsFile, format.FileHops, m.Params.Hops > 0, s.takeHops},
 		{RankFile, format.FileRank, len(m.Params.With) > 0, s.takeRank},
+		{HeldoutFile, format.FileHeldout, m.Heldout != nil, s.takeHeldout},
 	} {
 		place := filepath.Join(filepath.Base(s.Dir), format.ManifestName)
 		switch listed := s.has(load.name); {
@@ -101,12 +105,14 @@ func (s *Snapshot) open() error {
 		if !load.wanted {
 			continue
 		}
-		r, err := s.record(load.name, load.kind)
+		records, err := s.records(load.name, load.kind)
 		if err != nil {
 			return err
 		}
-		if err := load.take(r); err != nil {
-			return err
+		for _, r := range records {
+			if err := load.take(r); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -158,8 +164,8 @@ func (s *Snapshot) has(name string) bool {
 	return false
 }
 
-// record opens a file of one record over all nodes and verifies all of it.
-func (s *Snapshot) record(name string, kind format.FileKind) (*format.Record, error) {
+// records opens a file of records over all nodes, one but for held-out pairs, and verifies all of it.
+func (s *Snapshot) records(name string, kind format.FileKind) ([]*format.Record, error) {
 	f, err := format.OpenMember(s.Path(name), format.Member{Kind: kind, SetKey: s.Manifest.SetKey})
 	if err != nil {
 		return nil, err
@@ -168,11 +174,17 @@ func (s *Snapshot) record(name string, kind format.FileKind) (*format.Record, er
 	if err := f.VerifyPadding(); err != nil {
 		return nil, err
 	}
-	r, err := f.Table(s.NumNodes())
-	if err != nil {
-		return nil, err
+	count := 1
+	if kind == format.FileHeldout {
+		count = len(heldParts)
 	}
-	return r, r.Verify()
+	records, err := f.Tables(s.NumNodes(), count)
+	for _, r := range records {
+		if err == nil && !s.checked {
+			err = r.Verify()
+		}
+	}
+	return records, err
 }
 
 func (s *Snapshot) takeIDs(r *format.Record) error {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/prelift/prelift/format"
+	"github.com/prelift/prelift/snapshot/graph"
 )
 
 // idsOf makes sorted ids with the given collation.
@@ -29,7 +30,7 @@ func idsOf(collation Collation, ids ...string) IDs {
 func smallTables() *Tables {
 	return &Tables{
 		IDs:      idsOf(CollationBytes, "a", "b", "c", "d"),
-		Edges:    Edges{Src: []int32{0, 1, 1, 2}, Dst: []int32{1, 0, 1, 1}, Weight: []float32{1, 2, 3, 4}},
+		Edges:    graph.EdgesOf([]int32{0, 1, 1, 2}, []int32{1, 0, 1, 1}, []float32{1, 2, 3, 4}, nil),
 		Features: &Features{NumCols: 2, Data: []float32{1, 2, 3, 4, 5, 6, 7, 8}},
 		Labels:   &Labels{Task: TaskMulticlass, ClassNames: []string{"x", "y"}, Class: []int32{0, 1, -1, 1}},
 		Splits:   &Splits{Names: []string{"split"}, Mask: []Part{PartTrain, PartTest, PartNone, PartValid}},
@@ -110,8 +111,8 @@ func TestBuildAndOpen(t *testing.T) {
 	}
 }
 
-// randomTables draws a graph; order permutes its lines only.
-func randomTables(seed uint64, weighted bool) *Tables {
+// randomTables draws a graph of the seed; the order of its lines is that of another.
+func randomTables(seed, order uint64, weighted bool) *Tables {
 	r := rand.New(rand.NewPCG(seed, 1))
 	n := 1 + r.IntN(60)
 	t := &Tables{}
@@ -120,25 +121,26 @@ func randomTables(seed uint64, weighted bool) *Tables {
 		ids = append(ids, fmt.Sprintf("n%03d", v))
 	}
 	t.IDs = idsOf(CollationBytes, ids...)
+	var src, dst []int32
+	var weight []float32
+	if weighted {
+		weight = []float32{}
+	}
 	for range r.IntN(200) {
-		t.Edges.Src = append(t.Edges.Src, int32(r.IntN(n)))
-		t.Edges.Dst = append(t.Edges.Dst, int32(r.IntN(n)))
+		src, dst = append(src, int32(r.IntN(n))), append(dst, int32(r.IntN(n)))
 		if weighted {
-			t.Edges.Weight = append(t.Edges.Weight, r.Float32())
+			weight = append(weight, r.Float32())
 		}
 	}
-	return t
-}
-
-func shuffle(e *Edges, seed uint64) {
-	r := rand.New(rand.NewPCG(seed, 2))
-	r.Shuffle(len(e.Src), func(i, j int) {
-		e.Src[i], e.Src[j] = e.Src[j], e.Src[i]
-		e.Dst[i], e.Dst[j] = e.Dst[j], e.Dst[i]
-		if e.Weight != nil {
-			e.Weight[i], e.Weight[j] = e.Weight[j], e.Weight[i]
+	rand.New(rand.NewPCG(order, 2)).Shuffle(len(src), func(i, j int) {
+		src[i], src[j] = src[j], src[i]
+		dst[i], dst[j] = dst[j], dst[i]
+		if weighted {
+			weight[i], weight[j] = weight[j], weight[i]
 		}
 	})
+	t.Edges = graph.EdgesOf(src, dst, weight, nil)
+	return t
 }
 
 func TestIDDependsOnContentOnly(t *testing.T) {
@@ -147,7 +149,7 @@ func TestIDDependsOnContentOnly(t *testing.T) {
 			p := fullParams
 			p.Direction = direction
 			weighted := seed%2 == 1
-			first := buildIn(t, randomTables(seed, weighted), p, 1)
+			first := buildIn(t, randomTables(seed, 0, weighted), p, 1)
 			want, err := format.ReadID(first)
 			if err != nil {
 				t.Fatal(err)
@@ -155,9 +157,7 @@ func TestIDDependsOnContentOnly(t *testing.T) {
 			if err := Verify(first, 1); err != nil {
 				t.Errorf("seed %d, %s: %v", seed, direction, err)
 			}
-			tables := randomTables(seed, weighted)
-			shuffle(&tables.Edges, seed)
-			if got, _ := format.ReadID(buildIn(t, tables, p, 8)); got != want {
+			if got, _ := format.ReadID(buildIn(t, randomTables(seed, seed+1, weighted), p, 8)); got != want {
 				t.Errorf("seed %d, %s: id %s with shuffled lines and 8 threads, want %s", seed, direction, got, want)
 			}
 		}
@@ -309,7 +309,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"a run of other numbers", changeSection(format.Hop1Compact, func(s *format.SectionSpec) { s.Data[0] ^= 0x10 }), format.ErrLayout},
 		{"a row of another size", changeSection(format.Hop1Code, func(s *format.SectionSpec) { s.Data[0]++ }), format.ErrLayout},
 		{"rows of another graph", func(t *testing.T, dir string) {
-			other := buildIn(t, randomTables(3, false), defaultParams, 1)
+			other := buildIn(t, randomTables(3, 0, false), defaultParams, 1)
 			b, err := os.ReadFile(filepath.Join(other, TopologyFile))
 			if err != nil {
 				t.Fatal(err)
@@ -352,7 +352,7 @@ func TestSpecFields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range []reflect.Type{reflect.TypeFor[Manifest](), reflect.TypeFor[Params](), reflect.TypeFor[Audit](), reflect.TypeFor[Hop2Audit](), reflect.TypeFor[RankAudit]()} {
+	for _, v := range []reflect.Type{reflect.TypeFor[Manifest](), reflect.TypeFor[Params](), reflect.TypeFor[Audit](), reflect.TypeFor[Hop2Audit](), reflect.TypeFor[RankAudit](), reflect.TypeFor[HoldoutParams](), reflect.TypeFor[HeldoutAudit]()} {
 		for _, f := range reflect.VisibleFields(v) {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if !strings.Contains(string(spec), "`"+name+"`") {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/prelift/prelift/format"
+	"github.com/prelift/prelift/snapshot/graph"
 )
 
 // Tables is a raw graph after ingest and before topology: external ids replaced by
@@ -12,12 +13,13 @@ import (
 // precompute's ingest gives; it holds no path, time or file name.
 type Tables struct {
 	IDs      IDs
-	Edges    Edges
-	Features *Features // nil: no features
-	Labels   *Labels   // nil: no labels
-	Splits   *Splits   // nil: no splits
-	Types    *Types    // nil: one node type
-	RelNames []string  // names of the relations that Edges.Rel counts, sorted; nil without Edges.Rel
+	Edges    *graph.EdgeList // the lines of the input: message src -> dst; Build uses them up
+	Features *Features       // nil: no features
+	Labels   *Labels         // nil: no labels
+	Splits   *Splits         // nil: no splits
+	Types    *Types          // nil: one node type
+	Held     *Held           // lists of pairs to hold out of Edges, or to store beside them (Params.Holdout); nil: none
+	RelNames []string        // names of the relations of Edges, sorted; nil where they have none
 }
 
 // NumNodes returns the number of nodes.
@@ -46,15 +48,6 @@ func (ids *IDs) Len() int { return max(len(ids.Offsets)-1, 0) }
 
 // At returns the external id of node number i; valid as long as ids, read-only.
 func (ids *IDs) At(i int32) []byte { return ids.Bytes[ids.Offsets[i]:ids.Offsets[i+1]] }
-
-// Edges are the lines of the input in any order: message Src[i] -> Dst[i], both node
-// numbers. Weight is nil for an unweighted graph, else finite and >= 0. Rel is nil for a
-// graph of one relation, else the relation of each line, an index of Tables.RelNames.
-type Edges struct {
-	Src, Dst []int32
-	Weight   []float32
-	Rel      []int32
-}
 
 // Types holds the type of every node: Names[Type[node]]. Names are sorted bytewise; the name
 // "" stands for nodes to which the source gives none.

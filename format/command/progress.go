@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,6 +27,13 @@ type Progress struct {
 	started time.Time
 	printed time.Time
 	bar     *progressbar.ProgressBar
+	stages  []Stage
+}
+
+// Stage is how long a step took. Steps that run beside others are cut into pieces, which are added up.
+type Stage struct {
+	Step    string  `json:"step"`
+	Seconds float64 `json:"seconds"`
 }
 
 // NewProgress makes a Progress that writes to w.
@@ -94,10 +102,28 @@ func (p *Progress) end() {
 		p.bar.Finish()
 		p.bar = nil
 	}
-	if elapsed := time.Since(p.started); elapsed >= plainEvery/10 {
+	elapsed := time.Since(p.started)
+	i := slices.IndexFunc(p.stages, func(s Stage) bool { return s.Step == p.step })
+	if i < 0 {
+		i = len(p.stages)
+		p.stages = append(p.stages, Stage{Step: p.step})
+	}
+	p.stages[i].Seconds += elapsed.Seconds()
+	if elapsed >= plainEvery/10 {
 		fmt.Fprintf(p.w, "%s: %s\n", p.step, elapsed.Round(10*time.Millisecond))
 	}
 	p.step = ""
+}
+
+// Stages ends the current step and returns all there were, in the order they began.
+func (p *Progress) Stages() []Stage {
+	if p == nil {
+		return []Stage{}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.end()
+	return append([]Stage{}, p.stages...)
 }
 
 // Done ends the current step, so that other output can follow.

@@ -27,7 +27,7 @@ TRAIN, VALID, TEST = 1, 2, 3
 GCN, MEAN, SUM, RELMEAN = 1, 2, 3, 4
 
 # SPEC 3.1: file kinds.
-BATCHES, EVAL, FEATURES, IDS, LABELS, TOPOLOGY, HOPS, RANK, KG, COEFS = range(1, 11)
+BATCHES, EVAL, FEATURES, IDS, LABELS, TOPOLOGY, HOPS, RANK, KG, COEFS, HELDOUT = range(1, 12)
 
 # SPEC 4.3: element types, their sizes and struct codes (bf16 is given as raw u16).
 U8, I8, I16, U16, I32, U32, I64, U64, F16, BF16, F32, F64 = range(1, 13)
@@ -40,7 +40,7 @@ INDPTR, INDICES, REL, RELPTR, WEIGHT, EDGE_ID, TIME = range(0x0201, 0x0208)
 C_SRC, C_DST, C_SELF, C_EDGE, C_IMPORTANCE = range(0x0301, 0x0306)
 T_INDPTR, T_INDICES, T_EDGE = range(0x0401, 0x0404)
 S_LABEL, S_MASK, S_WEIGHT = range(0x0501, 0x0504)
-P_SRC, P_DST, P_REL, P_LABEL = range(0x0601, 0x0605)
+P_SRC, P_DST, P_REL, P_LABEL, P_WEIGHT = range(0x0601, 0x0606)
 K_POSITIVES, K_CHUNKPTR, K_KNOWN, K_RANGE, K_GUESTS, K_DEPTH, K_EDGES = range(0x0701, 0x0708)
 ROWS, SCALE = 0x0801, 0x0802
 G_COMPONENT, G_SIZE = 0x0901, 0x0902
@@ -341,6 +341,12 @@ def link(replace=None, drop=()):
     return tiny(extra=s, drop=(S_LABEL, S_MASK), task=LINK)
 
 
+def heldout():
+    """The pairs held out of a directed graph of four nodes: two for validation, with relations and weights, none for test."""
+    valid = [Section(P_SRC, I32, [0, 3]), Section(P_DST, I32, [1, 2]), Section(P_REL, I32, [7, 0]), Section(P_WEIGHT, F32, [0.5, 2])]
+    return build(HELDOUT, [table_record(4, valid, split=VALID), table_record(4, [Section(k, t, []) for k, t in [(P_SRC, I32), (P_DST, I32), (P_REL, I32), (P_WEIGHT, F32)]], split=TEST, number=1)])
+
+
 def batch(record, **header):
     h = dict(snapshot_id=SNAPSHOT, set_key=SET)
     h.update(header)
@@ -409,6 +415,7 @@ def good(v):
     v.good("hops-empty", hops(n=0, rows={}, hop2=False), "a hop index of no nodes")
     v.good("rank", rank(), "ranks, sampling weights of two components, an order")
     v.good("link", batch(link()), "pairs")
+    v.good("heldout", heldout(), "two pairs held out for validation, none for test")
     v.good("kge", batch(kge()), "triples")
     v.good("optional", batch(tiny(extra=[Section(0x7777, F64, [1.0, 2.0], shape=[1, 2, 1], layer=0, coef=99)]), optional=1 << 63), "a section of an unknown kind under an unknown optional bit: skipped")
     v.good("optional-unused", batch(tiny(), optional=2), "an unknown optional bit, no unknown kinds")
@@ -430,7 +437,7 @@ def faulty_files(v):
     v.bad("F4", "header-bit", patch(g, 40, bytes([g[40] ^ 1])), "checksum", "one bit of the snapshot id")
     v.bad("F5", "bom", batch(tiny(), bom=0x0D0C0B0A), "layout", "byte-order mark")
     v.bad("F6", "kind-zero", build(0, [tiny()]), "version", "file kind 0")
-    v.bad("F6", "kind-unknown", build(11, [tiny()]), "version", "file kind 11")
+    v.bad("F6", "kind-unknown", build(99, [tiny()]), "version", "file kind 99")
     v.bad("F7", "required-unknown", batch(tiny(), required=1 << 40), "version", "an unknown required bit")
     v.bad("F7", "required-encryption", batch(tiny(), required=1), "version", "the reserved bit of encryption")
     v.bad("F8", "cut-in-table", g[:140], "truncated", "cut within the record table")
@@ -639,6 +646,8 @@ def faulty_contents(v):
     p("pairs-dst-length", P_DST, Section(P_DST, I32, [1]), "one dst of two pairs")
     p("pairs-rel-negative", P_REL, Section(P_REL, I32, [0, -1]), "relation -1")
     p("pairs-label-length", P_LABEL, Section(P_LABEL, F32, [1, 1, 1]), "three targets of two pairs")
+    v.bad("C18", "pairs-weight-length", batch(tiny(extra=[Section(P_SRC, I32, [0]), Section(P_DST, I32, [1]), Section(P_WEIGHT, F32, [])], drop=(S_LABEL, S_MASK), task=LINK)), "layout", "no weight of one pair")
+    v.bad("C18", "pairs-weight-alone", build(HELDOUT, [table_record(4, [Section(P_WEIGHT, F32, [1])], split=VALID)]), "layout", "a weight of no pair")
 
     def k(check, name, kind, section, about):
         v.bad(check, name, batch(kge(replace={kind: section})), "layout", about)

@@ -186,13 +186,16 @@ func TestBuildLarge(t *testing.T) {
 
 // Node numbers may reach 2^31-2; the arrays for so many would not fit a test, keys do.
 func TestPackingWidest(t *testing.T) {
-	pack := packing{bits: 31}
-	for _, row := range []int32{0, 1, MaxNodes - 1} {
+	pack := packing{colBits: 31, relBits: 11}
+	lastRow := int32(pack.maxRows() - 1)
+	for _, row := range []int32{0, 1, lastRow} {
 		for _, col := range []int32{0, 1, MaxNodes - 1} {
-			for rev := range uint64(2) {
-				k := pack.key(row, col, rev)
-				if pack.row(k>>1) != row || pack.col(k>>1) != col || k&1 != rev || k>>63 != 0 {
-					t.Errorf("key(%d, %d, %d) = %#x comes apart as %d, %d", row, col, rev, k, pack.row(k>>1), pack.col(k>>1))
+			for _, rel := range []int32{0, 1, 1<<11 - 1} {
+				for rev := range uint64(2) {
+					k := pack.key(row, col, rel, rev)
+					if pack.row(k>>1) != row || pack.col(k>>1) != col || pack.rel(k>>1) != rel || k&1 != rev {
+						t.Errorf("key(%d, %d, %d, %d) = %#x comes apart as %d, %d, %d", row, col, rel, rev, k, pack.row(k>>1), pack.col(k>>1), pack.rel(k>>1))
+					}
 				}
 			}
 		}

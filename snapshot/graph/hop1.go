@@ -31,6 +31,7 @@ type HopOptions struct {
 	Hop2Cap      int // most entries of a hop-2 row: 1000 by default
 	Threads      int // 0: GOMAXPROCS; the result does not depend on it
 
+	Alloc Alloc // of what takes bytes by neighbour
 	// Progress may be nil. BuildHop2 calls it from several goroutines with the rows done of total, two times the
 	// nodes: each row is measured, then written.
 	Progress func(done, total int64)
@@ -108,7 +109,7 @@ type Hop1 struct {
 }
 
 // BuildHop1 makes the index of c's rows. The result does not depend on opt.Threads. O(N log degree + E).
-// An error is about opt only.
+// An error is about opt, or Alloc's.
 func BuildHop1(c *CSR, opt HopOptions) (*Hop1, error) {
 	opt, err := opt.withDefaults()
 	if err != nil {
@@ -121,8 +122,12 @@ func BuildHop1(c *CSR, opt HopOptions) (*Hop1, error) {
 		GroupStart: make([]int64, numGroups+1), GroupLarge: make([]int32, numGroups+1),
 	}
 	large := h.placeRows(c, opt)
-	h.Compact = make([]uint8, h.GroupStart[numGroups]+slackBytes)
-	h.placeChunks(c, large, opt)
+	if h.Compact, err = sliceOf[uint8](opt.Alloc, h.GroupStart[numGroups]+slackBytes); err != nil {
+		return nil, err
+	}
+	if h.Large, err = sliceOf[uint8](opt.Alloc, h.placeChunks(c, large, opt)+slackBytes); err != nil {
+		return nil, err
+	}
 
 	bounds := rowParts(c.Indptr, opt.Threads)
 	inParallel(opt.Threads, func(t int) {
@@ -161,8 +166,8 @@ func (h *Hop1) placeRows(c *CSR, opt HopOptions) (large []int32) {
 	return large
 }
 
-// placeChunks fills everything about large rows but the bytes of Large, which it makes.
-func (h *Hop1) placeChunks(c *CSR, large []int32, opt HopOptions) {
+// placeChunks fills everything about large rows but Large, whose size it returns.
+func (h *Hop1) placeChunks(c *CSR, large []int32, opt HopOptions) (sizeBytes int64) {
 	h.LargeChunk = make([]int64, len(large)+1)
 	h.LargeStart = make([]int64, len(large))
 	h.LargeLast, h.LargeShift = make([]uint8, len(large)), make([]uint8, len(large))
@@ -202,7 +207,7 @@ func (h *Hop1) placeChunks(c *CSR, large []int32, opt HopOptions) {
 		h.LargeStart[r] = at
 		at += size
 	}
-	h.Large = make([]uint8, at+slackBytes)
+	return at
 }
 
 // putLarge writes the bytes of large row r.

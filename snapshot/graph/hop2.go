@@ -108,7 +108,9 @@ func BuildHop2(ctx context.Context, c *CSR, keys []uint64, opt HopOptions) (*Hop
 		h.Indptr[v+1] = h.Indptr[v] + min(n, int64(audit.Cap))
 	}
 	audit.NumEntries = h.Indptr[numNodes]
-	h.Indices = make([]int32, audit.NumEntries)
+	if h.Indices, err = sliceOf[int32](opt.Alloc, audit.NumEntries); err != nil {
+		return nil, Hop2Audit{}, err
+	}
 	err = forRows(ctx, numNodes, opt.Threads, progress(int64(numNodes)), func() func(v int32) {
 		s := newHop2Scratch(numNodes)
 		return func(v int32) {

@@ -36,7 +36,7 @@ func VerifyLift(c *CSR, norm Norm, x []float32, dim int, z []float32) error {
 	return nil
 }
 
-// VerifyHoldout checks part against Holdout's rule with a map of pairs, in the words of the rule.
+// VerifyHoldout checks part, one a line, against HoldoutByHash's rule with a map of pairs, in the words of the rule.
 func VerifyHoldout(src, dst []int32, keys []uint64, opt HoldoutOptions, part []uint8) error {
 	if len(part) != len(src) {
 		return fmt.Errorf("%d parts for %d lines", len(part), len(src))

@@ -60,10 +60,11 @@ func (g *testGraph) tables() *snapshot.Tables {
 		t.IDs.Bytes = fmt.Appendf(t.IDs.Bytes, "n%08d", v)
 		t.IDs.Offsets = append(t.IDs.Offsets, int64(len(t.IDs.Bytes)))
 	}
+	var src, dst []int32
 	for _, e := range g.edges {
-		t.Edges.Src, t.Edges.Dst = append(t.Edges.Src, e[0]), append(t.Edges.Dst, e[1])
+		src, dst = append(src, e[0]), append(dst, e[1])
 	}
-	t.Edges.Weight = g.weights
+	t.Edges = graph.EdgesOf(src, dst, g.weights, nil)
 	if g.features > 0 {
 		t.Features = &snapshot.Features{NumCols: g.features, Data: make([]float32, n*g.features)}
 		for i := range t.Features.Data {

@@ -116,7 +116,7 @@ func runBatches(c *cobra.Command, env *command.Env, f *batchesFlags) error {
 			return f.print(env, r, &id, m, start)
 		}
 	}
-	stamps, err := format.StampInputs(inputs)
+	stamps, err := format.StampInputs(c.Context(), inputs)
 	if err != nil {
 		return err
 	}

@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +31,9 @@ type snapshotFlags struct {
 	params    snapshot.Params // hop thresholds and what to compute beside
 	out       string
 	threads   int
+	holdout   holdoutFlags
+	mem       string
+	memBytes  int64
 }
 
 func snapshotCommand(env *command.Env) *cobra.Command {
@@ -74,7 +79,10 @@ func snapshotCommand(env *command.Env) *cobra.Command {
 	fl.IntVar(&f.params.ExpandLimit, "expand-limit", hopDefaults.ExpandLimit, "hop 2 goes through at most so many of a node's neighbours, drawn by hash")
 	fl.IntVar(&f.params.Hop2Cap, "hop2-cap", hopDefaults.Hop2Cap, "most nodes two hops away to list a node; lowered where hop 2 would be over 5 times hop 1")
 	fl.StringSliceVar(&f.params.With, "with", nil, "compute also: pagerank (and sampling weights), order (a locality order by communities, which batches then uses)")
+	f.holdout.add(fl, &f.in)
 	threadsFlag(c, &f.threads)
+	fl.StringVar(&f.mem, "mem", memAuto, "memory to use about, as 4G or 512MiB; edges that don't fit are sorted on disk (auto: three quarters of what is available)")
+	fl.StringVar(&f.in.TmpDir, "tmp", "", "`directory` for what doesn't fit into memory (default the system's)")
 	return c
 }
 
@@ -86,16 +94,19 @@ var hopDefaults, _ = graph.HopOptions{}.Settle()
 
 // snapshotResult is what --json prints.
 type snapshotResult struct {
-	Kind       string        `json:"kind"`
-	ID         format.Digest `json:"id"`
-	Out        string        `json:"out"`
-	UpToDate   bool          `json:"up_to_date"`
-	Seconds    float64       `json:"seconds"`
-	NumNodes   int64         `json:"num_nodes"`
-	NumEdges   int64         `json:"num_edges"`
-	Components int64         `json:"num_components"`
-	Hops       int           `json:"hops"`
-	Warnings   []string      `json:"warnings"`
+	Kind       string          `json:"kind"`
+	ID         format.Digest   `json:"id"`
+	Out        string          `json:"out"`
+	UpToDate   bool            `json:"up_to_date"`
+	Seconds    float64         `json:"seconds"`
+	NumNodes   int64           `json:"num_nodes"`
+	NumEdges   int64           `json:"num_edges"`
+	Components int64           `json:"num_components"`
+	Hops       int             `json:"hops"`
+	NumValid   int64           `json:"num_heldout_valid"`
+	NumTest    int64           `json:"num_heldout_test"`
+	Warnings   []string        `json:"warnings"`
+	Stages     []command.Stage `json:"stages"`
 }
 
 func runSnapshot(c *cobra.Command, env *command.Env, f *snapshotFlags) error {
@@ -135,23 +146,20 @@ func runSnapshot(c *cobra.Command, env *command.Env, f *snapshotFlags) error {
 // build reads the inputs and writes the snapshot. An old one of the same name stays
 // until the new one is complete.
 func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Digest, inputs []string) (id format.Digest, m *snapshot.Manifest, warnings []string, err error) {
-	env.Progress.Step("digest inputs", 0, 0)
-	stamps, err := format.StampInputs(inputs)
-	if err != nil {
-		return id, nil, nil, command.BadInput(err)
-	}
-	jobKey, err := format.JobKey(key, stamps)
-	if err != nil {
-		return id, nil, nil, err
-	}
-	job, err := format.Begin(f.out, snapshot.Kind, jobKey)
+	job, err := format.Lock(f.out, snapshot.Kind)
 	if err != nil {
 		return id, nil, nil, err
 	}
 	defer func() { job.Abort(c.Context().Err() != nil) }() // nothing once it is published
-	job.Remember(key, stamps)
-	f.in.Progress = env.Progress.Step
-	tables, report, err := ingest.Read(c.Context(), f.in)
+	ctx, cancel := context.WithCancel(c.Context())
+	digests := startStamps(ctx, inputs) // beside the reading
+	defer digests.wait()
+	defer cancel()
+	scratch := snapshot.NewScratch(f.memBytes, f.in.TmpDir)
+	defer scratch.Close()
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(f.memBytes / 2)) // of the Go heap, which edges aren't part of
+	f.in.Progress, f.in.ListOptions = env.Progress.Step, scratch.ListOptions
+	tables, report, err := ingest.Read(ctx, f.in)
 	if err != nil {
 		return id, nil, nil, inputError(err)
 	}
@@ -165,10 +173,27 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 	for _, w := range warnings {
 		env.Note("warning", w)
 	}
+	env.Progress.Step("digest inputs", 0, 0)
+	stamps, err := digests.wait()
+	if err == nil {
+		err = format.Unchanged(stamps)
+	}
+	if err != nil {
+		return id, nil, nil, command.BadInput(err)
+	}
+	jobKey, err := format.JobKey(key, stamps)
+	if err != nil {
+		return id, nil, nil, err
+	}
+	if err := job.Resume(jobKey); err != nil {
+		return id, nil, nil, err
+	}
+	job.Remember(key, stamps)
 	f.params.FeatureNorm, f.params.MissingFeatures = f.in.FeatureNorm, f.in.MissingFeatures
-	id, m, err = snapshot.Build(c.Context(), job, tables, f.params, snapshot.Options{Threads: f.threads, Progress: env.Progress.Step})
+	id, m, err = snapshot.Build(ctx, job, tables, f.params, snapshot.Options{Threads: f.threads, Scratch: scratch, Progress: env.Progress.Step})
 	if err == nil {
 		f.noteHops(c, env, m)
+		noteHoldout(env, m)
 	}
 	var fault *snapshot.EdgeError
 	if errors.As(err, &fault) {
@@ -177,7 +202,28 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 	return id, m, warnings, err
 }
 
-func (f *snapshotFlags) check() error {
+// stamping digests inputs in the background.
+type stamping struct {
+	stamps []format.Stamp
+	err    error
+	done   chan struct{}
+}
+
+func startStamps(ctx context.Context, inputs []string) *stamping {
+	s := &stamping{done: make(chan struct{})}
+	go func() {
+		defer close(s.done)
+		s.stamps, s.err = format.StampInputs(ctx, inputs)
+	}()
+	return s
+}
+
+func (s *stamping) wait() ([]format.Stamp, error) {
+	<-s.done
+	return s.stamps, s.err
+}
+
+func (f *snapshotFlags) check() (err error) {
 	if len(f.in.Edges) == 0 && f.in.Dataset == "" {
 		return command.Usage("--edges (the file or files with the edges) or --dataset is needed")
 	}
@@ -206,7 +252,13 @@ func (f *snapshotFlags) check() error {
 	if err := f.checkThresholds(); err != nil {
 		return err
 	}
+	if f.params.Holdout, err = f.holdout.params(&f.in); err != nil {
+		return err
+	}
 	if err := checkThreads(&f.threads); err != nil {
+		return err
+	}
+	if f.memBytes, err = memoryOf(f.mem); err != nil {
 		return err
 	}
 	f.in.Task, f.in.Threads = snapshot.Task(f.task), f.threads
@@ -285,9 +337,13 @@ func (f *snapshotFlags) roles() (roles, paths []string) {
 	for _, p := range f.nodes {
 		add("nodes", p)
 	}
+	parts, files, _ := ingest.HoldoutFiles(f.in.HoldoutEdges) // check has seen the error
+	for i, path := range files {
+		add("holdout "+parts[i], path)
+	}
 	add("features", f.in.Features)
 	add("labels", f.in.Labels)
-	parts, files, _ := ingest.SplitFiles(f.in.Splits) // check has seen the error
+	parts, files, _ = ingest.SplitFiles(f.in.Splits) // check has seen the error
 	for i, path := range files {
 		add("splits "+parts[i], path)
 	}
@@ -318,13 +374,17 @@ func (f *snapshotFlags) key() (format.Digest, error) {
 		"src": f.in.SrcCol, "dst": f.in.DstCol, "weight": f.in.WeightCol, "id": f.in.IDCol, "label": f.in.LabelCol,
 		"id_type": f.in.IDType, "allow_split_overlap": f.in.AllowSplitOverlap,
 		"hops": f.hops, "compact_below": f.params.CompactBelow, "hub_from": f.params.HubFrom, "expand_limit": f.params.ExpandLimit, "hop2_cap": f.params.Hop2Cap,
-		"with": slices.Compact(slices.Sorted(slices.Values(f.params.With))),
+		"holdout": f.params.Holdout,
+		"with":    slices.Compact(slices.Sorted(slices.Values(f.params.With))),
 	})
 }
 
 func (f *snapshotFlags) print(env *command.Env, r *snapshotResult, id format.Digest, m *snapshot.Manifest, start time.Time) error {
 	r.ID, r.NumNodes, r.NumEdges, r.Components = id, int64(m.NumNodes), int64(m.NumEdges), int64(m.Audit.NumComponents)
-	r.Hops, r.Seconds = m.Params.Hops, time.Since(start).Seconds()
+	if a := m.Heldout; a != nil {
+		r.NumValid, r.NumTest = int64(a.NumValid), int64(a.NumTest)
+	}
+	r.Hops, r.Seconds, r.Stages = m.Params.Hops, time.Since(start).Seconds(), env.Progress.Stages()
 	return env.Result(r, func(w io.Writer) {
 		state := "written"
 		if r.UpToDate {
@@ -353,7 +413,7 @@ func checkTables(t *snapshot.Tables, report *ingest.Report) error {
 	if t.Features != nil && t.Features.NumCols > format.MaxColumns {
 		return command.BadInput(fmt.Errorf("%d feature columns: a feature table has at most %d", t.Features.NumCols, format.MaxColumns))
 	}
-	if t.Edges.Rel != nil {
+	if t.Edges.Relational() {
 		report.Warnings = append(report.Warnings, fmt.Sprintf("%d relations were read, which this version doesn't store: edges of different relations between the same nodes are merged", len(t.RelNames)))
 	}
 	if t.Types != nil {

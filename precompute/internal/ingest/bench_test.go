@@ -101,3 +101,36 @@ func BenchmarkParquetEdges(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkParse parses and numbers one block of integer ids again and again, in one goroutine.
+func BenchmarkParse(b *testing.B) {
+	random := rand.New(rand.NewPCG(1, 1))
+	for _, weighted := range []bool{false, true} {
+		var text []byte
+		lines := 0
+		for ; len(text) < blockSize-64; lines++ {
+			text = fmt.Appendf(text, "%d,%d", random.IntN(2_400_000), random.IntN(2_400_000))
+			if weighted {
+				text = append(text, ",0.25"...)
+			}
+			text = append(text, '\n')
+		}
+		b.Run(fmt.Sprintf("weighted=%t", weighted), func(b *testing.B) {
+			opt, _ := Options{Edges: []string{"e.csv"}}.withDefaults()
+			r := &reader{opt: opt, dict: newDict(false)}
+			r.dict.direct(1 << 26)
+			p := &edgeParser{sink: &edgeSink{r: r}, cols: edgeColumns{src: 0, dst: 1, weight: -1, rel: -1, width: 2}, fast: true}
+			if weighted {
+				p.cols.weight, p.cols.width = 2, 3
+			}
+			p.scan.dialect = dialectCSV
+			text = append(text, make([]byte, padding)...)[:len(text)]
+			for b.Loop() {
+				if p.parse(text, 0, 1); p.err != nil || p.rows != lines {
+					b.Fatal(p.err)
+				}
+			}
+			b.ReportMetric(float64(lines)*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mlines/s")
+		})
+	}
+}

@@ -77,8 +77,9 @@ func degrees(t *snapshot.Tables) (degree map[string]int, pairs int) {
 	type pair struct{ a, b int32 }
 	seen := map[pair]bool{}
 	degree = map[string]int{}
-	for i, a := range t.Edges.Src {
-		b := t.Edges.Dst[i]
+	edges := edgesOf(t)
+	for i, a := range edges.Src {
+		b := edges.Dst[i]
 		if seen[pair{min(a, b), max(a, b)}] {
 			continue
 		}
@@ -196,8 +197,8 @@ func TestCase09BOM(t *testing.T) {
 func TestCase10BareQuote(t *testing.T) {
 	tables, report := mustRead(t, Options{Edges: []string{in("10-tsv-bare-quote", "triples.tsv")}, DstCol: "3"})
 	wantIDs(t, tables, `"Weird`, `6" guns`, "film A", "film B", "film C", "plain")
-	if len(tables.Edges.Src) != 3 {
-		t.Errorf("%d edges", len(tables.Edges.Src))
+	if len(edgesOf(tables).Src) != 3 {
+		t.Errorf("%d edges", len(edgesOf(tables).Src))
 	}
 	if got := fmt.Sprint(report.Files[0].Notices); !strings.Contains(got, `column not used: "2"`) {
 		t.Errorf("notices %s", got)
@@ -233,14 +234,14 @@ func TestCase12NoHeader(t *testing.T) {
 	for _, header := range []string{HeaderYes, HeaderAuto} {
 		tables, report = mustRead(t, at("with_header.csv", header))
 		wantIDs(t, tables, "4", "9")
-		if len(tables.Edges.Src) != 1 || !report.Files[0].Header {
-			t.Errorf("%d edges, header %v", len(tables.Edges.Src), report.Files[0].Header)
+		if len(edgesOf(tables).Src) != 1 || !report.Files[0].Header {
+			t.Errorf("%d edges, header %v", len(edgesOf(tables).Src), report.Files[0].Header)
 		}
 	}
 	tables, report = mustRead(t, at("with_header.csv", HeaderNo))
 	wantIDs(t, tables, "4", "9", "source", "target")
-	if len(tables.Edges.Src) != 2 || len(report.Files[0].Warnings) != 1 {
-		t.Errorf("%d edges, warnings %q", len(tables.Edges.Src), report.Files[0].Warnings)
+	if len(edgesOf(tables).Src) != 2 || len(report.Files[0].Warnings) != 1 {
+		t.Errorf("%d edges, warnings %q", len(edgesOf(tables).Src), report.Files[0].Warnings)
 	}
 }
 
@@ -296,8 +297,8 @@ func TestCase26ListedTwice(t *testing.T) {
 		wantGraph(t, tables, 2, map[string]int{"0": 1, "1": 2, "2": 1})
 	}
 	tables, _ := mustRead(t, Options{Edges: []string{in(c, "both_w.txt")}, WeightCol: "3"})
-	if !slices.Equal(tables.Edges.Weight, []float32{1, 1, 1, 1}) {
-		t.Errorf("weights %v", tables.Edges.Weight)
+	if !slices.Equal(edgesOf(tables).Weight, []float32{1, 1, 1, 1}) {
+		t.Errorf("weights %v", edgesOf(tables).Weight)
 	}
 }
 
@@ -305,7 +306,7 @@ func TestCase33NoEdges(t *testing.T) {
 	const c = "33-no-edges-mean"
 	tables, _ := mustRead(t, Options{Edges: []string{in(c, "edges.csv")}, Nodes: in(c, "nodes.csv")})
 	wantIDs(t, tables, "a", "b")
-	if !slices.Equal(tables.Features.Data, []float32{1, 2, 3, 4}) || len(tables.Edges.Src) != 0 {
+	if !slices.Equal(tables.Features.Data, []float32{1, 2, 3, 4}) || len(edgesOf(tables).Src) != 0 {
 		t.Errorf("got %v, %v", tables.Features, tables.Edges)
 	}
 	wantClasses(t, tables, map[string]string{"a": "0", "b": "1"})
@@ -319,8 +320,8 @@ func TestCase34InvalidWeights(t *testing.T) {
 		opt.WeightCol = WeightNone
 		tables, _ := mustRead(t, opt)
 		wantGraph(t, tables, 2, map[string]int{"a": 1, "b": 2, "c": 1})
-		if tables.Edges.Weight != nil {
-			t.Errorf("%s: weights %v", file, tables.Edges.Weight)
+		if edgesOf(tables).Weight != nil {
+			t.Errorf("%s: weights %v", file, edgesOf(tables).Weight)
 		}
 	}
 }
@@ -398,8 +399,8 @@ func TestCase44MoreThreadsThanNodes(t *testing.T) {
 func TestCase45LongLine(t *testing.T) {
 	tables, _ := mustRead(t, Options{Edges: []string{in("45-long-line", "edges.tsv")}})
 	wantIDs(t, tables, "a", "b", "c", strings.Repeat("x", 70000))
-	if len(tables.Edges.Src) != 3 {
-		t.Errorf("%d edges", len(tables.Edges.Src))
+	if len(edgesOf(tables).Src) != 3 {
+		t.Errorf("%d edges", len(edgesOf(tables).Src))
 	}
 }
 
@@ -438,7 +439,7 @@ func TestCase69Tabs(t *testing.T) {
 	wantError(t, at("trailing_tab.tsv"), "trailing_tab.tsv", 2, "expected 3 fields, got 4")
 	wantError(t, at("two_fields.tsv"), "two_fields.tsv", 2, "expected 3 fields, got 2")
 	tables, report := mustRead(t, at("blank_line.tsv"))
-	if len(tables.Edges.Src) != 2 || report.Files[0].BlankLines != 1 {
-		t.Errorf("%d edges, %d blank lines", len(tables.Edges.Src), report.Files[0].BlankLines)
+	if len(edgesOf(tables).Src) != 2 || report.Files[0].BlankLines != 1 {
+		t.Errorf("%d edges, %d blank lines", len(edgesOf(tables).Src), report.Files[0].BlankLines)
 	}
 }

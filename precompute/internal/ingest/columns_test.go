@@ -143,8 +143,8 @@ func TestColumnar(t *testing.T) {
 			edges := writeFile(t, "edges", string(writeColumnar(t, how, edgeRecord(true), 2)))
 			tables, _ := mustRead(t, Options{Edges: []string{edges}, Nodes: nodes, FeatureCols: "x,big,old"})
 			wantIDs(t, tables, "a", "b", "c")
-			if want := []float32{0.5, 2, 0.5, 2}; !slices.Equal(tables.Edges.Weight, want) {
-				t.Errorf("weights %v, want %v", tables.Edges.Weight, want)
+			if want := []float32{0.5, 2, 0.5, 2}; !slices.Equal(edgesOf(tables).Weight, want) {
+				t.Errorf("weights %v, want %v", edgesOf(tables).Weight, want)
 			}
 			if f := tables.Features; f.NumCols != 4 || !slices.Equal(f.Data, []float32{0.1, -3e-9, 2, 0, 1, 2, 1 << 63, 1, 5, 6, 3, 1}) {
 				t.Errorf("features %v", f)
@@ -171,7 +171,7 @@ func TestColumnar(t *testing.T) {
 	edges := writeFile(t, "edges", string(writeColumnar(t, "parquet", edgeRecord(false), 1)))
 	wantError(t, Options{Edges: []string{edges}, SrcCol: "head"}, "edges", 0, `no column "head"`, `"from", "to"`)
 	tables, _ := mustRead(t, Options{Edges: []string{edges}, SrcCol: "2", DstCol: "1"})
-	if string(tables.IDs.At(tables.Edges.Src[0])) != "b" {
+	if string(tables.IDs.At(edgesOf(tables).Src[0])) != "b" {
 		t.Error("columns by number")
 	}
 }

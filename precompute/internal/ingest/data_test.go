@@ -129,8 +129,9 @@ func exists(path string) bool { _, err := os.Stat(path); return err == nil }
 
 func loops(t *snapshot.Tables) int {
 	seen := map[int32]bool{}
-	for i, a := range t.Edges.Src {
-		if a == t.Edges.Dst[i] {
+	edges := edgesOf(t)
+	for i, a := range edges.Src {
+		if a == edges.Dst[i] {
 			seen[a] = true
 		}
 	}
@@ -152,8 +153,8 @@ func TestRealDataMore(t *testing.T) {
 	}
 	if file := plain("email-eu-core", "email-Eu-core.txt"); exists(file) {
 		tables, _ := mustRead(t, Options{Edges: []string{file}, Labels: plain("email-eu-core", "email-Eu-core-department-labels.txt")})
-		if tables.NumNodes() != 1005 || len(tables.Edges.Src) != 25571 || len(tables.Labels.ClassNames) != 42 {
-			t.Errorf("%d nodes, %d edges, %d classes", tables.NumNodes(), len(tables.Edges.Src), len(tables.Labels.ClassNames))
+		if tables.NumNodes() != 1005 || len(edgesOf(tables).Src) != 25571 || len(tables.Labels.ClassNames) != 42 {
+			t.Errorf("%d nodes, %d edges, %d classes", tables.NumNodes(), len(edgesOf(tables).Src), len(tables.Labels.ClassNames))
 		}
 	}
 	if file := plain("planetoid-citeseer", "edges_raw.csv"); exists(file) {

@@ -1,14 +1,14 @@
 package ingest
 
 import (
-	"bytes"
-	"cmp"
-	"encoding/binary"
+	"fmt"
 	"hash/maphash"
 	"math"
+	"math/bits"
 	"math/rand/v2"
-	"slices"
 	"strconv"
+	"sync"
+	"sync/atomic"
 
 	"github.com/prelift/prelift/snapshot"
 )
@@ -21,58 +21,71 @@ const (
 	batchIDs  = 64 // ids looked up together, so that their cache misses overlap
 )
 
-// dict numbers ids from 0 in order of first sight. It starts with integers and turns to bytes, keeping all
-// numbers, at the first id that is no canonical integer. Not safe for concurrent use. Ids are never Go objects:
-// integers are 8 bytes each and 12 in a table, unless they are dense, bytes lie in one arena with an 8-byte offset
-// and 16 bytes in a table.
+// dict numbers ids. It starts with integers and turns to bytes, keeping all numbers, at the first id that is no
+// canonical integer. Ids are never Go objects: integers take 16 bytes in a table, unless they are dense, bytes lie
+// one behind the other and take 12 in a table.
+//
+// Numbers run from 0 in order of first sight while one goroutine adds ids. After direct several may, with addInts and
+// addSpans, and numbers are in no order and have gaps, until settle. Every other method needs the dictionary for
+// itself. A closed one may be read by anyone.
 type dict struct {
-	closed  bool // no new ids
-	isBytes bool
+	closed  bool        // no new ids
+	isBytes atomic.Bool // integers never come back
+	turning sync.RWMutex
+	next    atomic.Int64 // number of the next new id
+	limit   int64        // numbers are below it
 
-	// Integers. Small ones are in dense (number+1, 0 = absent), the rest in the open-addressing table keys, nums.
-	values []int64
-	dense  []int32
-	keys   []int64
-	nums   []int32 // number+1, 0 = free
-	inHash int
-	salt   uint64
+	// present has a bit for each of the integers that are their own numbers, as direct made them; else nil.
+	present []uint64
+	gaps    bool // ids have been taken over whose numbers have gaps
 
-	// Bytes. Id i is arena[offsets[i]:offsets[i+1]].
-	arena   []byte
-	offsets []int64
-	slots   []slot
-	seed    maphash.Seed
+	// Integers. Small ones are in dense (number+1, 0 = absent), the rest in ints.
+	dense []int32
+	ints  []intShard
+	salt  uint64
 
-	touched uint64 // keeps the loads of a batch alive
+	bytes []byteShard
+	seed  maphash.Seed
 }
 
-// slot is an entry of the byte table; tag 0 is free.
-type slot struct {
-	place uint64 // offset<<21 | length; length <= 1<<20
-	num   int32
-	tag   uint32 // upper half of the hash, made odd
-}
-
-const lengthBits = 21
+// Ids are in one of numShards tables by the upper bits of their hash: enough that goroutines which add seldom meet,
+// and that a table is moved quickly when it grows.
+const (
+	shardBits = 8
+	numShards = 1 << shardBits
+)
 
 func newDict(asBytes bool) *dict {
-	d := &dict{salt: rand.Uint64(), seed: maphash.MakeSeed()}
+	d := &dict{salt: rand.Uint64(), seed: maphash.MakeSeed(), limit: maxNumber}
 	if asBytes {
 		d.toBytes()
 	}
 	return d
 }
 
+// len returns the number of ids.
 func (d *dict) len() int {
-	if d.isBytes {
-		return len(d.offsets) - 1
+	n := int(d.next.Load())
+	if d.present != nil {
+		n -= 64 * len(d.present)
+		for _, w := range d.present {
+			n += bits.OnesCount64(w)
+		}
 	}
-	return len(d.values)
+	return n
+}
+
+// direct makes the integers below limit, a multiple of 64, their own numbers, in an empty dictionary of integers.
+// Ids may then be added by several goroutines at a time.
+func (d *dict) direct(limit int64) {
+	d.present = make([]uint64, limit/64)
+	d.ints = make([]intShard, numShards)
+	d.next.Store(limit)
 }
 
 // add returns the number of id, a new one if need be, or a code.
 func (d *dict) add(id []byte) int32 {
-	if !d.isBytes {
+	if !d.isBytes.Load() {
 		if v, ok := canonicalInt(id); ok {
 			return d.addInt(v)
 		}
@@ -81,219 +94,255 @@ func (d *dict) add(id []byte) int32 {
 		}
 		d.toBytes()
 	}
-	return d.addHashed(id, d.hash(id))
+	return d.addBytes(id, d.hash(id))
+}
+
+// newNumber returns the next number, or tooMany.
+func (d *dict) newNumber() int32 {
+	if n := d.next.Add(1) - 1; n < d.limit {
+		return int32(n)
+	}
+	return tooMany
+}
+
+// fullReason says why newNumber gave tooMany.
+func (d *dict) fullReason() string {
+	if d.present != nil {
+		return fmt.Sprintf("at most %d integers of %d and more can be numbered", d.limit-64*int64(len(d.present)), 64*len(d.present))
+	}
+	return fmt.Sprintf("at most %d can be numbered", d.limit)
 }
 
 // addInt is add for a canonical integer.
 func (d *dict) addInt(v int64) int32 {
-	if d.isBytes {
+	var num [1]int32
+	if d.isBytes.Load() {
 		var buf [20]byte
 		id := strconv.AppendInt(buf[:0], v, 10)
-		return d.addHashed(id, d.hash(id))
+		return d.addBytes(id, d.hash(id))
 	}
-	if uint64(v) < uint64(len(d.dense)) && d.dense[v] != 0 {
-		return d.dense[v] - 1
-	}
-	if d.inHash > 0 {
-		for i := d.slotInt(v); d.nums[i] != 0; i = (i + 1) & uint64(len(d.keys)-1) {
-			if d.keys[i] == v {
-				return d.nums[i] - 1
-			}
-		}
-	}
-	if d.closed {
-		return noNumber
-	}
-	n := len(d.values)
-	if n == maxNumber {
-		return tooMany
-	}
-	d.values = append(d.values, v)
-	if v >= 0 && v < 4*int64(n)+1<<16 {
-		if v >= int64(len(d.dense)) {
-			d.dense = append(d.dense, make([]int32, max(v+1, 2*int64(len(d.dense)))-int64(len(d.dense)))...)
-		}
-		d.dense[v] = int32(n) + 1
-		return int32(n)
-	}
-	if 4*(d.inHash+1) > 3*len(d.keys) {
-		d.growInts()
-	}
-	d.putInt(v, int32(n))
-	d.inHash++
-	return int32(n)
+	d.addInts([]int64{v}, num[:])
+	return num[0]
 }
 
-// slotInt is the home of v in keys: splitmix64's finaliser (Steele et al. 2014) over the salted value.
-func (d *dict) slotInt(v int64) uint64 {
-	x := uint64(v) ^ d.salt
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return (x ^ x>>31) & uint64(len(d.keys)-1)
-}
-
-func (d *dict) putInt(v int64, num int32) {
-	i := d.slotInt(v)
-	for d.nums[i] != 0 {
-		i = (i + 1) & uint64(len(d.keys)-1)
+// holdInts keeps integers from turning to bytes until releaseInts. It returns false, and doesn't, if they have.
+func (d *dict) holdInts() bool {
+	d.turning.RLock()
+	if d.isBytes.Load() {
+		d.turning.RUnlock()
+		return false
 	}
-	d.keys[i], d.nums[i] = v, num+1
+	return true
 }
 
-func (d *dict) growInts() {
-	keys, nums := d.keys, d.nums
-	size := max(1024, 2*len(keys))
-	d.keys, d.nums = make([]int64, size), make([]int32, size)
-	for i, num := range nums {
-		if num != 0 {
-			d.putInt(keys[i], num-1)
-		}
-	}
-}
+func (d *dict) releaseInts() { d.turning.RUnlock() }
 
-// addInts puts the numbers of values into nums and stops at the first code; it returns how many it did.
+// addInts puts the numbers of values into nums and stops at the first code; it returns how many it did. The
+// dictionary must be one of integers, held by holdInts where other goroutines add.
 func (d *dict) addInts(values []int64, nums []int32) int {
-	for at := 0; at < len(values); at += batchIDs {
-		part := values[at:min(at+batchIDs, len(values))]
-		if d.inHash > 1<<16 {
-			var sum uint64
-			for _, v := range part {
-				sum += uint64(d.nums[d.slotInt(v)])
+	const part = 4 * batchIDs
+	var rest [part]uint16 // places of those that aren't found at once
+	for at := 0; at < len(values); at += part {
+		values, nums, left := values[at:min(at+part, len(values))], nums[at:], rest[:0]
+		nums = nums[:len(values)]
+		if present := d.present; present != nil {
+			for i, v := range values {
+				w := uint64(v) >> 6
+				if w >= uint64(len(present)) {
+					left = append(left, uint16(i))
+					continue
+				}
+				if bit := uint64(1) << (v & 63); atomic.LoadUint64(&present[w])&bit == 0 {
+					atomic.OrUint64(&present[w], bit)
+				}
+				nums[i] = int32(v)
 			}
-			d.touched += sum
+		} else {
+			dense := d.dense
+			for i, v := range values {
+				if uint64(v) >= uint64(len(dense)) || dense[v] == 0 {
+					left = append(left, uint16(i))
+					continue
+				}
+				nums[i] = dense[v] - 1
+			}
 		}
-		for i, v := range part {
-			if nums[at+i] = d.addInt(v); nums[at+i] < 0 {
-				return at + i
+		if done := d.addRest(values, nums, left); done < len(values) {
+			return at + done
+		}
+	}
+	return len(values)
+}
+
+// addRest is addInts for those of values that left names.
+func (d *dict) addRest(values []int64, nums []int32, left []uint16) int {
+	var hashes [batchIDs]uint64
+	for len(left) > 0 {
+		part := left[:min(batchIDs, len(left))]
+		left = left[len(part):]
+		for k, i := range part {
+			hashes[k] = d.hashInt(values[i])
+		}
+		if d.ints != nil {
+			touchInts(d.ints, hashes[:len(part)])
+		}
+		for k, i := range part {
+			if nums[i] = d.addHashedInt(values[i], hashes[k]); nums[i] < 0 {
+				return int(i)
 			}
 		}
 	}
 	return len(values)
 }
 
-// addRange makes the ids 0..n-1 of an empty dictionary.
-func (d *dict) addRange(n int) {
-	if d.isBytes {
-		for i := range n {
-			d.addInt(int64(i))
-		}
-		return
-	}
-	d.values, d.dense = make([]int64, n), make([]int32, n)
-	for i := range n {
-		d.values[i], d.dense[i] = int64(i), int32(i)+1
-	}
-}
-
-// toBytes turns integers into bytes, keeping their numbers.
-func (d *dict) toBytes() {
-	values := d.values
-	d.isBytes = true
-	d.values, d.dense, d.keys, d.nums, d.inHash = nil, nil, nil, nil, 0
-	d.offsets = make([]int64, 1, len(values)+1)
-	var buf [20]byte
-	for _, v := range values {
-		id := strconv.AppendInt(buf[:0], v, 10)
-		d.addNew(id, d.hash(id))
-	}
-}
-
-func (d *dict) hash(id []byte) uint64 { return maphash.Bytes(d.seed, id) }
-
-// addHashed is add for bytes whose hash is known.
-func (d *dict) addHashed(id []byte, hash uint64) int32 {
-	if len(d.slots) > 0 {
-		mask, tag := uint64(len(d.slots)-1), uint32(hash>>32)|1
-		for i := hash & mask; d.slots[i].tag != 0; i = (i + 1) & mask {
-			if s := &d.slots[i]; s.tag == tag {
-				off, length := s.place>>lengthBits, s.place&(1<<lengthBits-1)
-				if bytes.Equal(d.arena[off:off+length], id) {
-					return s.num
-				}
-			}
+// addHashedInt adds an integer that wasn't found in present or dense.
+func (d *dict) addHashedInt(v int64, hash uint64) int32 {
+	if d.ints != nil {
+		if num := d.ints[hash>>(64-shardBits)].find(v, hash); num >= 0 {
+			return num
 		}
 	}
 	if d.closed {
 		return noNumber
 	}
-	return d.addNew(id, hash)
+	if d.present == nil {
+		if n := d.next.Load(); v >= 0 && v < 4*n+1<<16 {
+			return d.addDense(v)
+		}
+	}
+	if d.ints == nil {
+		d.ints = make([]intShard, numShards)
+	}
+	return d.ints[hash>>(64-shardBits)].add(d, v, hash)
 }
 
-// addNew adds an id that isn't there yet.
-func (d *dict) addNew(id []byte, hash uint64) int32 {
-	n := d.len()
-	if n == maxNumber {
-		return tooMany
+// addDense adds a small integer to dense.
+func (d *dict) addDense(v int64) int32 {
+	if v < int64(len(d.dense)) && d.dense[v] != 0 {
+		return d.dense[v] - 1 // an earlier one of the same batch
 	}
-	if 4*(n+1) > 3*len(d.slots) {
-		d.growBytes()
+	num := d.newNumber()
+	if num < 0 {
+		return num
 	}
-	d.put(slot{uint64(len(d.arena))<<lengthBits | uint64(len(id)), int32(n), uint32(hash>>32) | 1}, hash)
-	d.arena = append(d.arena, id...)
-	d.offsets = append(d.offsets, int64(len(d.arena)))
-	return int32(n)
+	if v >= int64(len(d.dense)) {
+		d.dense = append(d.dense, make([]int32, max(v+1, 2*int64(len(d.dense)))-int64(len(d.dense)))...)
+	}
+	d.dense[v] = num + 1
+	return num
 }
 
-func (d *dict) put(s slot, hash uint64) {
-	mask := uint64(len(d.slots) - 1)
-	i := hash & mask
-	for d.slots[i].tag != 0 {
-		i = (i + 1) & mask
-	}
-	d.slots[i] = s
+// hashInt is splitmix64's finaliser (Steele et al. 2014) over the salted value.
+func (d *dict) hashInt(v int64) uint64 {
+	x := uint64(v) ^ d.salt
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
 }
 
-func (d *dict) growBytes() {
-	old := d.slots
-	d.slots = make([]slot, max(1024, 2*len(old)))
-	for _, s := range old {
-		if s.tag != 0 {
-			d.put(s, d.hash(d.id(s.num)))
+// addRange makes the ids 0..n-1 of an empty dictionary.
+func (d *dict) addRange(n int) {
+	if d.isBytes.Load() {
+		for i := range n {
+			d.addInt(int64(i))
+		}
+		return
+	}
+	d.dense = make([]int32, n)
+	for i := range n {
+		d.dense[i] = int32(i) + 1
+	}
+	d.next.Store(int64(n))
+}
+
+// eachInt calls f with every integer and its number.
+func (d *dict) eachInt(f func(v int64, num int32)) {
+	for w, word := range d.present {
+		for ; word != 0; word &= word - 1 {
+			v := int64(w)<<6 + int64(bits.TrailingZeros64(word))
+			f(v, int32(v))
+		}
+	}
+	for v, num := range d.dense {
+		if num != 0 {
+			f(int64(v), num-1)
+		}
+	}
+	for i := range d.ints {
+		for v, num := range d.ints[i].all() {
+			f(v, num)
 		}
 	}
 }
 
-// id returns the bytes of id i of a byte dictionary; valid until the next addition.
-func (d *dict) id(i int32) []byte { return d.arena[d.offsets[i]:d.offsets[i+1]] }
-
-// text returns id i as text.
-func (d *dict) text(i int32) string {
-	if d.isBytes {
-		return string(d.id(i))
+// eachBytes calls f with every id and its number, in a dictionary of bytes.
+func (d *dict) eachBytes(f func(id []byte, num int32)) {
+	for i := range d.bytes {
+		for id, num := range d.bytes[i].all() {
+			f(id, num)
+		}
 	}
-	return strconv.FormatInt(d.values[i], 10)
+}
+
+// toBytes turns integers into bytes, keeping their numbers.
+func (d *dict) toBytes() {
+	d.turning.Lock()
+	defer d.turning.Unlock()
+	if d.isBytes.Load() {
+		return
+	}
+	d.bytes = make([]byteShard, numShards)
+	if d.present != nil {
+		if d.len() == 0 {
+			d.next.Store(0)
+		} else {
+			d.gaps = true
+		}
+	}
+	var buf [20]byte
+	d.eachInt(func(v int64, num int32) {
+		id := strconv.AppendInt(buf[:0], v, 10)
+		hash := d.hash(id)
+		d.bytes[hash>>(64-shardBits)].insert(id, hash, num)
+	})
+	d.present, d.dense, d.ints = nil, nil, nil
+	d.isBytes.Store(true)
+}
+
+func (d *dict) hash(id []byte) uint64 { return maphash.Bytes(d.seed, id) }
+
+// addBytes is add for bytes whose hash is known.
+func (d *dict) addBytes(id []byte, hash uint64) int32 {
+	s := &d.bytes[hash>>(64-shardBits)]
+	if num := s.find(id, hash); num >= 0 {
+		return num
+	}
+	if d.closed {
+		return noNumber
+	}
+	return s.add(d, id, hash)
 }
 
 // addSpans puts the numbers of the ids text[place>>lengthBits:][:length] into nums and stops at the first code; it
 // returns how many it did.
 func (d *dict) addSpans(text []byte, places []uint64, nums []int32) int {
-	var hashes [batchIDs]uint64
-	for at := 0; at < len(places); at += batchIDs {
-		part := places[at:min(at+batchIDs, len(places))]
-		if !d.isBytes {
-			if n := d.addSpansSlowly(text, part, nums[at:]); n < len(part) {
-				return at + n
-			}
-			continue
+	done := 0
+	if !d.isBytes.Load() {
+		var ended bool
+		if done, ended = d.addIntSpans(text, places, nums); ended {
+			return done
 		}
+		d.toBytes()
+	}
+	var hashes [batchIDs]uint64
+	for at := done; at < len(places); at += batchIDs {
+		part := places[at:min(at+batchIDs, len(places))]
 		for i, p := range part {
 			hashes[i] = d.hash(unpack(text, p))
 		}
-		if len(d.slots) > 1<<14 {
-			var sum uint64
-			mask := uint64(len(d.slots) - 1)
-			for i := range part {
-				sum += d.slots[hashes[i]&mask].place & 1
-			}
-			for i := range part {
-				if s := &d.slots[hashes[i]&mask]; s.tag != 0 {
-					sum += uint64(d.arena[s.place>>lengthBits])
-				}
-			}
-			d.touched += sum
-		}
+		touchBytes(d.bytes, hashes[:len(part)])
 		for i, p := range part {
-			if nums[at+i] = d.addHashed(unpack(text, p), hashes[i]); nums[at+i] < 0 {
+			if nums[at+i] = d.addBytes(unpack(text, p), hashes[i]); nums[at+i] < 0 {
 				return at + i
 			}
 		}
@@ -301,14 +350,38 @@ func (d *dict) addSpans(text []byte, places []uint64, nums []int32) int {
 	return len(places)
 }
 
-func (d *dict) addSpansSlowly(text []byte, places []uint64, nums []int32) int {
-	for i, p := range places {
-		if nums[i] = d.add(unpack(text, p)); nums[i] < 0 {
-			return i
+// addIntSpans is addSpans for integers. It stops, with ended false, where the dictionary has turned to bytes or must.
+func (d *dict) addIntSpans(text []byte, places []uint64, nums []int32) (done int, ended bool) {
+	if !d.holdInts() {
+		return 0, false
+	}
+	defer d.releaseInts()
+	var values [batchIDs]int64
+	for at := 0; at < len(places); {
+		n := 0
+		for n < batchIDs && at+n < len(places) {
+			v, ok := canonicalInt(unpack(text, places[at+n]))
+			if !ok {
+				break
+			}
+			values[n] = v
+			n++
+		}
+		if done := d.addInts(values[:n], nums[at:]); done < n {
+			return at + done, true
+		}
+		if at += n; at < len(places) && n < batchIDs {
+			if d.closed {
+				nums[at] = noNumber
+			}
+			return at, d.closed
 		}
 	}
-	return len(places)
+	return len(places), true
 }
+
+// lengthBits is how many bits of a packed span are its length: ids have at most 1<<20 bytes.
+const lengthBits = 21
 
 func pack(s span) uint64 { return uint64(s.off)<<lengthBits | uint64(s.end-s.off) }
 
@@ -317,98 +390,115 @@ func unpack(text []byte, place uint64) []byte {
 	return text[off : off+place&(1<<lengthBits-1)]
 }
 
-// sorted returns the ids in order, and for each number of d the place of its id in that order. d is used up. text
-// forces the collation bytes.
-func (d *dict) sorted(text bool) (snapshot.IDs, []int32) {
-	if d.isBytes && !text && d.allInts() {
+// text returns the id of a number. It looks at all: for error messages.
+func (d *dict) text(num int32) (id string) {
+	if d.isBytes.Load() {
+		d.eachBytes(func(text []byte, n int32) {
+			if n == num {
+				id = string(text)
+			}
+		})
+		return id
+	}
+	d.eachInt(func(v int64, n int32) {
+		if n == num {
+			id = strconv.FormatInt(v, 10)
+		}
+	})
+	return id
+}
+
+// settle makes numbers run from 0 without gaps, in no order, so that the dictionary can go on in one goroutine. It
+// returns the new number of each old one, nil where they stay.
+func (d *dict) settle() []int32 {
+	switch {
+	case d.present != nil:
+		return d.settleInts()
+	case d.gaps:
+		return d.settleBytes()
+	}
+	return nil
+}
+
+// settleInts moves the integers of present to dense.
+func (d *dict) settleInts() []int32 {
+	direct := 64 * len(d.present)
+	hashed := int(d.next.Load()) - direct
+	last := len(d.present) - 1
+	for last >= 0 && d.present[last] == 0 {
+		last--
+	}
+	d.dense = make([]int32, 64*(last+1))
+	numbers := make([]int32, 64*(last+1), 64*(last+1)+hashed)
+	if hashed > 0 {
+		numbers = make([]int32, direct+hashed)
+	}
+	count := int32(0)
+	for w, word := range d.present[:last+1] {
+		for ; word != 0; word &= word - 1 {
+			v := w<<6 + bits.TrailingZeros64(word)
+			numbers[v] = count
+			count++
+			d.dense[v] = count
+		}
+	}
+	d.present = nil
+	for i := range hashed {
+		numbers[direct+i] = count + int32(i)
+	}
+	for i := range d.ints {
+		d.ints[i].renumber(func(num int32) int32 { return numbers[num] })
+	}
+	d.next.Store(int64(count) + int64(hashed))
+	return numbers
+}
+
+// settleBytes numbers all ids anew.
+func (d *dict) settleBytes() []int32 {
+	numbers := make([]int32, d.next.Load())
+	count := int32(0)
+	for i := range d.bytes {
+		d.bytes[i].renumber(func(num int32) int32 {
+			numbers[num] = count
+			count++
+			return count - 1
+		})
+	}
+	d.gaps = false
+	d.next.Store(int64(count))
+	return numbers
+}
+
+// sorted returns the ids in order, and for each number of d the place of its id in that order. d, which has no gaps,
+// is used up. text forces the collation bytes.
+func (d *dict) sorted(text bool, threads int) (snapshot.IDs, []int32) {
+	if d.isBytes.Load() && !text {
 		d.toInts()
 	}
-	if !d.isBytes && text {
+	if text {
 		d.toBytes()
 	}
-	if d.isBytes {
-		return d.sortedBytes()
+	if d.isBytes.Load() {
+		return d.sortedBytes(threads)
 	}
-	return d.sortedInts()
+	return d.sortedInts(threads)
 }
 
-// allInts reports whether a byte dictionary holds canonical integers only.
-func (d *dict) allInts() bool {
-	for i := range d.len() {
-		if _, ok := canonicalInt(d.id(int32(i))); !ok {
-			return false
-		}
-	}
-	return true
-}
-
-// toInts turns a byte dictionary of canonical integers into values; it can only be sorted then.
+// toInts turns a byte dictionary into one of integers, if all its ids are canonical ones. It can only be sorted then.
 func (d *dict) toInts() {
-	d.values = make([]int64, d.len())
-	for i := range d.values {
-		d.values[i], _ = canonicalInt(d.id(int32(i)))
-	}
-	d.isBytes, d.arena, d.offsets, d.slots = false, nil, nil, nil
-}
-
-func (d *dict) sortedInts() (snapshot.IDs, []int32) {
-	n := len(d.values)
-	ids := snapshot.IDs{Offsets: make([]int64, 1, n+1), Collation: snapshot.CollationInteger}
-	place := make([]int32, n)
-	at := int32(0)
-	put := func(v int64, num int32) {
-		ids.Bytes = strconv.AppendInt(ids.Bytes, v, 10)
-		ids.Offsets = append(ids.Offsets, int64(len(ids.Bytes)))
-		place[num] = at
-		at++
-	}
-	if d.inHash == 0 && len(d.dense) > 0 {
-		for v, num := range d.dense {
-			if num != 0 {
-				put(int64(v), num-1)
+	for i := range d.bytes {
+		for id := range d.bytes[i].all() {
+			if _, ok := canonicalInt(id); !ok {
+				return
 			}
 		}
-		return ids, place
 	}
-	type entry struct {
-		value int64
-		num   int32
-	}
-	order := make([]entry, n)
-	for i, v := range d.values {
-		order[i] = entry{v, int32(i)}
-	}
-	slices.SortFunc(order, func(a, b entry) int { return cmp.Compare(a.value, b.value) })
-	for _, e := range order {
-		put(e.value, e.num)
-	}
-	return ids, place
-}
-
-func (d *dict) sortedBytes() (snapshot.IDs, []int32) {
-	type entry struct {
-		prefix uint64 // first 8 bytes, zero-padded, big-endian: decides most comparisons
-		num    int32
-	}
-	n := d.len()
-	order := make([]entry, n)
-	for i := range order {
-		var head [8]byte
-		copy(head[:], d.id(int32(i)))
-		order[i] = entry{binary.BigEndian.Uint64(head[:]), int32(i)}
-	}
-	slices.SortFunc(order, func(a, b entry) int {
-		if a.prefix != b.prefix {
-			return cmp.Compare(a.prefix, b.prefix)
-		}
-		return bytes.Compare(d.id(a.num), d.id(b.num))
+	d.ints = make([]intShard, numShards)
+	d.eachBytes(func(id []byte, num int32) {
+		v, _ := canonicalInt(id)
+		hash := d.hashInt(v)
+		d.ints[hash>>(64-shardBits)].insert(d, v, hash, num)
 	})
-	ids := snapshot.IDs{Offsets: make([]int64, 1, n+1), Bytes: make([]byte, 0, len(d.arena)), Collation: snapshot.CollationBytes}
-	place := make([]int32, n)
-	for i, e := range order {
-		ids.Bytes = append(ids.Bytes, d.id(e.num)...)
-		ids.Offsets = append(ids.Offsets, int64(len(ids.Bytes)))
-		place[e.num] = int32(i)
-	}
-	return ids, place
+	d.bytes = nil
+	d.isBytes.Store(false)
 }

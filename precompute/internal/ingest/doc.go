@@ -41,8 +41,13 @@
 // spellings of one number are an error; with string the order is always bytewise.
 //
 // The node set is the rows of Nodes; without it, the rows of a .npy or .npz feature matrix (row i is the id i);
-// without either, the union of the ids in edges, features, labels and splits. An id outside a given node set is an
+// without either, the union of the ids in edges, held-out pairs, features, labels and splits. An id outside a given node set is an
 // error.
+//
+// # Held-out pairs
+//
+// HoldoutEdges names a list for valid, one for test, or both: edge files of any format, whose options are those of Edges. Relations and
+// weights are read where the edges have them. A self loop, and a pair in both lists, in whatever direction, are errors; a pair that the edges don't have is none.
 //
 // # Weights
 //

@@ -80,8 +80,8 @@ func TestImportEdgeCases(t *testing.T) {
 					t.Errorf("ids %q, want %q", got, c.ids)
 				}
 			}
-			if c.edges > 0 && len(tables.Edges.Src) != c.edges {
-				t.Errorf("%d edges, want %d", len(tables.Edges.Src), c.edges)
+			if c.edges > 0 && len(edgesOf(tables).Src) != c.edges {
+				t.Errorf("%d edges, want %d", len(edgesOf(tables).Src), c.edges)
 			}
 		})
 	}

@@ -6,14 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"sort"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 
-	"github.com/prelift/prelift/snapshot"
+	"github.com/prelift/prelift/snapshot/graph"
 )
 
 // edgeFormat reads one edge file. A format is one value in edgeFormats; it turns the file into edgeBatches and
@@ -41,19 +41,30 @@ func edgeFormatOf(opt *Options, path string) (edgeFormat, error) {
 	return edgeFormats[i], nil
 }
 
-// edgeBatch is a run of edge rows of one file. Its ids are all integers (canonical ones) or all spans of text.
+// edgeBatch is a run of edge rows of one file, on its way from ids to numbers. Its ids are all integers (canonical ones)
+// or all spans of text.
 type edgeBatch struct {
+	file    string // for messages
 	rows    int
 	isBytes bool
-	ints    []int64  // src, dst of each row
+	ints    []int64  // src, dst of the last rows, which have no numbers yet
 	places  []uint64 // src, dst of each row, packed spans of text
 	text    []byte
+	nums    []int32   // numbers of src, dst of each row
 	weights []float32 // of each row, if the file has weights
 	rels    []uint64  // of each row, if the file has relations: packed spans of text
+	relNums []int32   // their numbers
 	marks   []lineMark
 	blank   int64
 	comment int64
-	err     error // what is wrong behind the rows
+	err     error // the first fault; there may be rows behind it
+}
+
+// reset empties the batch.
+func (b *edgeBatch) reset() {
+	b.rows, b.isBytes, b.blank, b.comment, b.err = 0, false, 0, 0, nil
+	b.ints, b.places, b.nums, b.weights = b.ints[:0], b.places[:0], b.nums[:0], b.weights[:0]
+	b.rels, b.relNums, b.marks = b.rels[:0], b.relNums[:0], b.marks[:0]
 }
 
 // lineMark says that row stands in line, and the rows after it up to the next mark in the lines after it.
@@ -68,157 +79,179 @@ func (b *edgeBatch) lineOf(row int) int64 {
 	return b.marks[i].line + int64(row-b.marks[i].row)
 }
 
-// edgeSink numbers the ids of batches and collects the edges of all files.
+// edgeSink numbers the ids of batches and collects the edges of all files. number and numberInts may be called for
+// several batches at a time; they find the first fault of a batch by line. store takes batches in the order of the file.
 type edgeSink struct {
-	r        *reader
-	src, dst []int32
-	weight   []float32
-	rel      []int32
-	nums     []int32 // scratch
+	r    *reader
+	list *graph.EdgeList // nil until there are edges
 
 	lower  bool // of the file: edges are entries of a symmetric matrix, on or below its diagonal
 	mirror bool // of the file: each edge comes back too
-
-	file             string // of the batches to come
-	srcName, dstName string
-	// progress of the file, to size the slices
-	start     int // edges before this file
-	sizeBytes int64
+	names  edgeNames
 }
 
-// begin starts a file of that many bytes.
-func (s *edgeSink) begin(file, srcName, dstName string, sizeBytes int64) {
-	s.file, s.srcName, s.dstName = file, srcName, dstName
-	s.start, s.sizeBytes = len(s.src), sizeBytes
+// edgeNames are what messages call the columns.
+type edgeNames struct{ src, dst, weight, rel string }
+
+// column is the name of id i of a batch.
+func (n *edgeNames) column(i int) string {
+	if i%2 == 0 {
+		return n.src
+	}
+	return n.dst
 }
 
-// add takes the rows of a batch; readBytes is how much of the file they and all before them took. It returns the
-// first fault by line.
-func (s *edgeSink) add(b *edgeBatch, readBytes int64) error {
-	n := 2 * b.rows
-	s.nums = slices.Grow(s.nums[:0], n)[:n]
-	var done int
+// number numbers all that numberInts hasn't.
+func (s *edgeSink) number(b *edgeBatch) {
+	if len(b.ints) > 0 {
+		if s.r.dict.holdInts() {
+			s.numberInts(b)
+			s.r.dict.releaseInts()
+		} else {
+			b.spellInts()
+		}
+	}
 	if b.isBytes {
-		done = s.r.dict.addSpans(b.text, b.places[:n], s.nums)
-		if s.r.opt.IDType == IDInteger {
-			if err := s.checkInts(b, done); err != nil {
-				return err
+		s.numberSpans(b)
+	}
+	if len(b.rels) > 0 && b.err == nil {
+		b.relNums = slices.Grow(b.relNums[:0], b.rows)[:b.rows]
+		if done := s.r.rels.names.addSpans(b.text, b.rels, b.relNums); done < b.rows {
+			b.err = &Error{File: b.file, Msg: "one relation too many: at most 2147483647 can be numbered", Err: ErrLimit}
+		}
+	}
+	if s.mirror && b.err == nil {
+		b.addMirrored()
+	}
+}
+
+// numberInts numbers the rows of b.ints, which holdInts holds, and reports whether there was no fault.
+func (s *edgeSink) numberInts(b *edgeBatch) bool {
+	from := len(b.nums)
+	b.nums = slices.Grow(b.nums, len(b.ints))[:from+len(b.ints)]
+	done := s.r.dict.addInts(b.ints, b.nums[from:])
+	if s.lower {
+		for i := 0; i+1 < done; i += 2 {
+			if b.ints[i] < b.ints[i+1] {
+				b.err = s.aboveDiagonal(b, from+i, b.ints[i], b.ints[i+1])
+				return false
 			}
 		}
-	} else {
-		done = s.r.dict.addInts(b.ints[:n], s.nums)
+	}
+	if done < len(b.ints) {
+		b.err = s.codeError(b, from+done, strconv.FormatInt(b.ints[done], 10))
+		return false
+	}
+	b.ints = b.ints[:0]
+	return true
+}
+
+// numberSpans numbers the rows of b.places.
+func (s *edgeSink) numberSpans(b *edgeBatch) {
+	n := 2 * b.rows
+	b.nums = slices.Grow(b.nums[:0], n)[:n]
+	done := s.r.dict.addSpans(b.text, b.places[:n], b.nums)
+	if s.r.opt.IDType == IDInteger || s.lower {
+		for i := range done {
+			if err := s.checkSpan(b, i); err != nil {
+				b.err = err
+				return
+			}
+		}
 	}
 	if done < n {
-		value := b.value(done)
-		return s.r.numberError(s.nums[done], s.file, b.lineOf(done/2), s.column(done), value)
+		b.err = s.codeError(b, done, string(unpack(b.text, b.places[done])))
 	}
-	if s.lower {
-		if err := s.checkLower(b); err != nil {
+}
+
+// codeError says what the code in place of number i of the batch means. Which line has one id too many isn't told:
+// several goroutines number.
+func (s *edgeSink) codeError(b *edgeBatch, i int, value string) error {
+	if b.nums[i] == tooMany {
+		return &Error{File: b.file, Msg: "one node too many: " + s.r.dict.fullReason(), Err: ErrLimit}
+	}
+	return s.r.numberError(b.nums[i], b.file, b.lineOf(i/2), s.names.column(i), value)
+}
+
+// checkSpan checks id i of b.places.
+func (s *edgeSink) checkSpan(b *edgeBatch, i int) error {
+	id := unpack(b.text, b.places[i])
+	if s.r.opt.IDType == IDInteger {
+		if err := checkInteger(id, b.file, b.lineOf(i/2), s.names.column(i)); err != nil {
 			return err
 		}
 	}
-	s.grow(b.rows, readBytes)
-	if err := s.addRels(b); err != nil {
-		return err
+	if s.lower && i%2 == 1 {
+		src, _ := canonicalInt(unpack(b.text, b.places[i-1]))
+		if dst, _ := canonicalInt(id); src < dst {
+			return s.aboveDiagonal(b, i, src, dst)
+		}
 	}
-	if s.mirror {
-		s.addBoth(b)
+	return nil
+}
+
+func (s *edgeSink) aboveDiagonal(b *edgeBatch, i int, src, dst int64) error {
+	return &Error{File: b.file, Line: b.lineOf(i / 2), Msg: fmt.Sprintf("entry %d, %d is above the diagonal of a symmetric matrix", src, dst), Hint: "such files hold the lower triangle only"}
+}
+
+// spellInts makes the integers of a batch spans of text. None of them has a number.
+func (b *edgeBatch) spellInts() {
+	b.isBytes, b.text, b.places = true, b.text[:0], b.places[:0]
+	for _, v := range b.ints {
+		off := len(b.text)
+		b.text = strconv.AppendInt(b.text, v, 10)
+		b.places = append(b.places, pack(span{off, len(b.text)}))
+	}
+	b.ints = b.ints[:0]
+}
+
+// addMirrored adds each row the other way round behind itself, loops not.
+func (b *edgeBatch) addMirrored() {
+	extra := 0
+	for i := range b.rows {
+		if b.nums[2*i] != b.nums[2*i+1] {
+			extra++
+		}
+	}
+	at := b.rows + extra // rows are moved up from the last
+	b.nums = slices.Grow(b.nums, 2*extra)[:2*at]
+	if len(b.weights) > 0 {
+		b.weights = slices.Grow(b.weights, extra)[:at]
+	}
+	put := func(src, dst int32, from int) {
+		at--
+		b.nums[2*at], b.nums[2*at+1] = src, dst
+		if len(b.weights) > 0 {
+			b.weights[at] = b.weights[from]
+		}
+	}
+	for i := b.rows - 1; i >= 0; i-- {
+		src, dst := b.nums[2*i], b.nums[2*i+1]
+		if src != dst {
+			put(dst, src, i)
+		}
+		put(src, dst, i)
+	}
+}
+
+// store puts the rows of a numbered batch without a fault behind those before it.
+func (s *edgeSink) store(b *edgeBatch) error {
+	if b.err != nil {
 		return b.err
 	}
-	for i := 0; i < n; i += 2 {
-		s.src = append(s.src, s.nums[i])
-		s.dst = append(s.dst, s.nums[i+1])
+	if s.list == nil {
+		s.list = s.newList()
 	}
-	s.weight = append(s.weight, b.weights...)
-	return b.err
+	return s.list.Append(b.nums, b.weights, b.relNums)
 }
 
-// checkLower refuses the first row above the diagonal.
-func (s *edgeSink) checkLower(b *edgeBatch) error {
-	for i := 0; i < 2*b.rows; i += 2 {
-		src, _ := canonicalInt([]byte(b.value(i)))
-		if dst, _ := canonicalInt([]byte(b.value(i + 1))); src < dst {
-			return &Error{File: s.file, Line: b.lineOf(i / 2), Msg: fmt.Sprintf("entry %d, %d is above the diagonal of a symmetric matrix", src, dst), Hint: "such files hold the lower triangle only"}
-		}
+// newList makes the list that all edges go to; the first file with rows says what they have.
+func (s *edgeSink) newList() *graph.EdgeList {
+	opt := graph.ListOptions{Weighted: s.r.weighted, Relational: s.r.rels.known}
+	if s.r.opt.ListOptions != nil {
+		opt = s.r.opt.ListOptions(opt.Weighted, opt.Relational)
 	}
-	return nil
-}
-
-// addRels numbers the relations of a batch.
-func (s *edgeSink) addRels(b *edgeBatch) error {
-	if len(b.rels) == 0 {
-		return nil
-	}
-	from := len(s.rel)
-	s.rel = slices.Grow(s.rel, b.rows)[:from+b.rows]
-	if done := s.r.rels.names.addSpans(b.text, b.rels, s.rel[from:]); done < b.rows {
-		return &Error{File: s.file, Line: b.lineOf(done), Msg: "one relation too many: at most 2147483647 can be numbered", Err: ErrLimit}
-	}
-	return nil
-}
-
-// addBoth takes the numbered rows of a batch both ways, loops once.
-func (s *edgeSink) addBoth(b *edgeBatch) {
-	for i := range b.rows {
-		src, dst := s.nums[2*i], s.nums[2*i+1]
-		s.src, s.dst = append(s.src, src), append(s.dst, dst)
-		if src != dst {
-			s.src, s.dst = append(s.src, dst), append(s.dst, src)
-		}
-		if len(b.weights) > 0 {
-			s.weight = append(s.weight, b.weights[i])
-			if src != dst {
-				s.weight = append(s.weight, b.weights[i])
-			}
-		}
-	}
-}
-
-// value returns id i of the batch as written.
-func (b *edgeBatch) value(i int) string {
-	if b.isBytes {
-		return string(unpack(b.text, b.places[i]))
-	}
-	return strconv.FormatInt(b.ints[i], 10)
-}
-
-func (s *edgeSink) column(i int) string {
-	if i%2 == 0 {
-		return s.srcName
-	}
-	return s.dstName
-}
-
-// checkInts refuses the first of the first n ids that is no integer.
-func (s *edgeSink) checkInts(b *edgeBatch, n int) error {
-	for i, p := range b.places[:n] {
-		if err := checkInteger(unpack(b.text, p), s.file, b.lineOf(i/2), s.column(i)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// grow makes room for rows more edges, and if there isn't any for as many as the file seems to hold, going by its
-// share read so far: so that the slices are moved seldom, and 8 bytes an edge is what they take.
-func (s *edgeSink) grow(rows int, readBytes int64) {
-	need := len(s.src) + rows
-	if need <= cap(s.src) {
-		return
-	}
-	want := need
-	if 0 < readBytes && readBytes < s.sizeBytes {
-		share := float64(s.sizeBytes) / float64(readBytes)
-		want = max(want, s.start+int(float64(need-s.start)*min(share, 1<<20)*1.02)+1024)
-	}
-	if len(s.src) > 0 {
-		want = max(want, len(s.src)+len(s.src)/4)
-	}
-	s.src = slices.Grow(s.src, want-len(s.src))
-	s.dst = slices.Grow(s.dst, want-len(s.dst))
-	if s.r.weighted {
-		s.weight = slices.Grow(s.weight, want-len(s.weight))
-	}
+	return graph.NewEdgeList(opt)
 }
 
 // textEdges is rowEdges for the text dialects, read faster.
@@ -267,44 +300,51 @@ func (t *table) edgeColumns() (edgeColumns, error) {
 	return c, nil
 }
 
-// edgeParser turns blocks of text into batches. Each worker has its own.
+// edgeParser turns blocks of text into numbered batches. Each worker has its own.
 type edgeParser struct {
 	edgeBatch
-	cols    edgeColumns
-	names   [3]string // of src, dst, weight for messages
-	scan    scanner
-	asBytes bool // the ids of earlier batches weren't all integers
-	fast    bool // src, dst [, weight] are all the columns
+	sink *edgeSink
+	cols edgeColumns
+	scan scanner
+	fast bool // src, dst [, weight] are all the columns
 }
+
+// rowsAtOnce is how many rows of integers are numbered at a time: few enough to stay in the first-level cache.
+const rowsAtOnce = 1 << 10
 
 // parse fills the batch from a block whose byte pos is in line.
 func (p *edgeParser) parse(block []byte, pos int, line int64) {
-	p.isBytes = p.asBytes
-	p.ints, p.places = p.ints[:0], p.places[:0]
-	if !p.isBytes {
-		p.ints = slices.Grow(p.ints, 2*int(countLines(block[pos:])))
-		if p.run(block, pos, line) {
+	if dict := p.sink.r.dict; dict.holdInts() {
+		ok := p.run(block, pos, line, false)
+		dict.releaseInts()
+		if ok {
 			return
 		}
-		p.isBytes = true // an id that is no canonical integer: all over again
+		// An id that is no canonical integer: all over again. The ids before it keep their numbers.
 	}
-	p.run(block, pos, line)
+	p.run(block, pos, line, true)
 }
 
 // run is parse for one kind of ids; it stops with false at an id that isn't of that kind.
-func (p *edgeParser) run(block []byte, pos int, line int64) bool {
-	p.rows, p.err, p.blank, p.comment = 0, nil, 0, 0
-	p.weights, p.marks = p.weights[:0], p.marks[:0]
+func (p *edgeParser) run(block []byte, pos int, line int64, isBytes bool) bool {
+	p.reset()
+	p.isBytes = isBytes
 	p.scan.reset(block, pos, line)
+	var fault error
 	for p.scan.pos < p.scan.end {
+		if len(p.ints) == 2*rowsAtOnce && !p.sink.numberInts(&p.edgeBatch) {
+			return true
+		}
 		if p.fast && !p.isBytes {
-			if p.scanInts(); p.scan.pos >= p.scan.end {
+			if p.scanInts(); len(p.ints) == 2*rowsAtOnce {
+				continue
+			}
+			if p.scan.pos >= p.scan.end {
 				break
 			}
 		}
-		kind, err := p.scan.next()
-		if err != nil {
-			p.err = err
+		var kind rowKind
+		if kind, fault = p.scan.next(); fault != nil {
 			break
 		}
 		switch kind {
@@ -315,16 +355,19 @@ func (p *edgeParser) run(block []byte, pos int, line int64) bool {
 			p.comment++
 			continue
 		}
-		ok, err := p.row()
-		if err != nil {
-			p.err = err
+		var ok bool
+		if ok, fault = p.row(); fault != nil {
 			break
 		}
 		if !ok {
 			return false
 		}
 	}
-	p.text = p.scan.text
+	p.text, p.err = p.scan.text, fault
+	if !p.isBytes && !p.sink.numberInts(&p.edgeBatch) {
+		return true
+	}
+	p.sink.number(&p.edgeBatch)
 	return true
 }
 
@@ -337,18 +380,21 @@ func (b *edgeBatch) mark(line int64) {
 }
 
 // scanInts takes lines of the shape `INT delim INT [delim WEIGHT]` from the scanner until the first of another
-// shape. It must give what row gives.
+// shape, or until rowsAtOnce rows wait for numbers. It must give what row gives.
 func (p *edgeParser) scanInts() {
 	s := &p.scan
 	t := s.text[:s.end+8]
 	sep, blanks := s.delim, s.blanks
-	pos, from := s.pos, p.rows
-	if pos < s.end {
-		p.mark(s.line)
-	}
-	for pos < s.end {
-		x, i, ok := scanInt(t, pos)
-		if !ok {
+	ints, weighted := p.ints, p.cols.weight >= 0
+	pos, from := s.pos, len(ints)
+	for pos < s.end && len(ints) < 2*rowsAtOnce {
+		var x, y int64
+		var i, j int
+		ok := true
+		word := digitsAt(t, pos)
+		if n := digitCount(word); uint(n-1) < 7 && (byte(word) != 0 || n == 1) {
+			x, i = decimal(word, n), pos+n
+		} else if x, i, ok = scanInt(t, pos); !ok {
 			break
 		}
 		if blanks {
@@ -361,11 +407,14 @@ func (p *edgeParser) scanInts() {
 		} else if t[i] != sep {
 			break
 		}
-		y, j, ok := scanInt(t, i+1)
-		if !ok {
+		word = digitsAt(t, i+1)
+		if n := digitCount(word); uint(n-1) < 7 && (byte(word) != 0 || n == 1) {
+			y, j = decimal(word, n), i+1+n
+		} else if y, j, ok = scanInt(t, i+1); !ok {
 			break
 		}
-		if p.cols.weight >= 0 {
+		var w float32
+		if weighted {
 			if t[j] != sep && !(blanks && (t[j] == ' ' || t[j] == '\t')) {
 				break
 			}
@@ -373,30 +422,29 @@ func (p *edgeParser) scanInts() {
 			for t[end] != '\n' && t[end] != '\r' {
 				end++
 			}
-			w, fault := parseFloat32(t[j+1 : end])
-			if fault != numberOK || w < 0 {
+			var fault numberFault
+			if w, fault = parseFloat32(t[j+1 : end]); fault != numberOK || w < 0 {
 				break
 			}
-			p.weights = append(p.weights, w)
 			j = end
 		}
 		if t[j] == '\r' {
 			j++
 		}
 		if t[j] != '\n' {
-			p.weights = p.weights[:min(len(p.weights), p.rows)]
 			break
 		}
-		p.ints = append(p.ints, x, y)
-		p.rows++
+		ints = append(ints, x, y)
+		if weighted {
+			p.weights = append(p.weights, w)
+		}
 		pos = j + 1
 	}
-	s.line += int64(p.rows - from)
-	s.pos = pos
-	if p.rows == from {
-		if n := len(p.marks); n > 0 && p.marks[n-1].row == p.rows {
-			p.marks = p.marks[:n-1]
-		}
+	if rows := (len(ints) - from) / 2; rows > 0 {
+		p.mark(s.line)
+		p.rows += rows
+		s.line += int64(rows)
+		s.pos, p.ints = pos, ints
 	}
 }
 
@@ -408,7 +456,7 @@ func (p *edgeParser) row() (ok bool, err error) {
 	}
 	src, dst := s.fields[p.cols.src], s.fields[p.cols.dst]
 	for i, f := range []span{src, dst} {
-		if err := checkID(s.text[f.off:f.end], s.file, s.start, p.names[i]); err != nil {
+		if err := checkID(s.text[f.off:f.end], s.file, s.start, p.sink.names.column(i)); err != nil {
 			return false, err
 		}
 	}
@@ -425,7 +473,7 @@ func (p *edgeParser) row() (ok bool, err error) {
 		field := s.field(p.cols.weight)
 		w, fault := parseFloat32(field)
 		if fault != numberOK || w < 0 {
-			return false, weightError(s, field, p.names[2], w, fault)
+			return false, weightError(s, field, p.sink.names.weight, w, fault)
 		}
 		p.weights = append(p.weights, w)
 	}
@@ -472,7 +520,7 @@ func checkInteger(id []byte, file string, line int64, column string) error {
 
 func countLines(b []byte) int64 { return int64(bytes.Count(b, []byte{'\n'})) }
 
-// maxParsers bounds the parsing goroutines: more would only wait for the one that numbers ids.
+// maxParsers bounds the parsing goroutines: more would only wait for the one that reads.
 const maxParsers = 8
 
 // edgeJob is one block on its way: cut by the reading goroutine, parsed by any worker, taken in order.
@@ -485,8 +533,8 @@ type edgeJob struct {
 	done      chan struct{}
 }
 
-// read cuts the file into blocks in one goroutine, parses them in Threads goroutines and numbers the ids in this
-// one, in file order. At most maxParsers+3 blocks are in memory.
+// read cuts the file into blocks in one goroutine, parses them and numbers their ids in Threads goroutines and stores
+// the edges in this one, in file order. At most maxParsers+3 blocks are in memory.
 func (textEdges) read(ctx context.Context, r *reader, path string, sink *edgeSink) error {
 	t, cols, err := openEdgeRows(ctx, &r.opt, path)
 	if err != nil {
@@ -494,16 +542,14 @@ func (textEdges) read(ctx context.Context, r *reader, path string, sink *edgeSin
 	}
 	defer t.close()
 	r.report.Files = append(r.report.Files, t.report)
-	proto := edgeParser{cols: cols, fast: cols.src == 0 && cols.dst == 1 && !r.opt.noFast && (cols.width == 2 && cols.weight < 0 || cols.width == 3 && cols.weight == 2)}
-	proto.names = [3]string{t.columnName(cols.src, "src"), t.columnName(cols.dst, "dst"), "weight"}
-	if cols.weight >= 0 {
-		proto.names[2] = t.columnName(cols.weight, "weight")
-	}
 	if err := r.alike(t, cols); err != nil {
 		return err
 	}
 	t.noteUnused(cols.src, cols.dst, cols.weight)
-	sink.begin(t.in.name, proto.names[0], proto.names[1], t.in.size)
+	sink.names = t.edgeNames(cols)
+	proto := edgeParser{sink: sink, cols: cols, fast: cols.src == 0 && cols.dst == 1 && !r.opt.noFast && (cols.width == 2 && cols.weight < 0 || cols.width == 3 && cols.weight == 2)}
+	proto.file = t.in.name
+	proto.scan.dialect, proto.scan.file = t.scan.dialect, t.in.name
 
 	ctx, cancel := context.WithCancel(ctx)
 	workers := min(r.opt.Threads, maxParsers)
@@ -536,16 +582,10 @@ func (textEdges) read(ctx context.Context, r *reader, path string, sink *edgeSin
 			return spare, nil
 		})
 	})
-	var asBytes atomic.Bool // parsers need not try integers any more
-	if r.opt.IDType == IDString || r.dict.isBytes {
-		asBytes.Store(true)
-	}
 	for range workers {
 		wg.Go(func() {
 			for job := range work {
 				if ctx.Err() == nil {
-					job.asBytes = asBytes.Load()
-					job.scan.dialect, job.scan.file = t.scan.dialect, t.in.name
 					job.parse(job.block, job.pos, job.line)
 				}
 				close(job.done)
@@ -557,11 +597,8 @@ func (textEdges) read(ctx context.Context, r *reader, path string, sink *edgeSin
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := sink.add(&job.edgeBatch, job.readBytes); err != nil {
+		if err := sink.store(&job.edgeBatch); err != nil {
 			return err
-		}
-		if job.isBytes {
-			asBytes.Store(true)
 		}
 		t.row += int64(job.rows)
 		t.report.BlankLines += job.blank
@@ -576,6 +613,11 @@ func (textEdges) read(ctx context.Context, r *reader, path string, sink *edgeSin
 	t.finish()
 	r.doneBytes += t.in.size
 	return t.checkRows()
+}
+
+// edgeNames returns what messages call the columns.
+func (t *table) edgeNames(cols edgeColumns) edgeNames {
+	return edgeNames{t.columnName(cols.src, "src"), t.columnName(cols.dst, "dst"), t.columnName(cols.weight, "weight"), t.columnName(cols.rel, "relation")}
 }
 
 // cutBlocks gives each block of the file to f, which keeps it and returns memory for another.
@@ -625,10 +667,13 @@ func (r *reader) weightedAlike(t *table, cols edgeColumns) error {
 	return &Error{File: t.in.name, Msg: strings.Join([]string{oneLine(with), "has a weight column and", oneLine(without), "has none"}, " "), Hint: "--weight-col chooses or ignores it"}
 }
 
-// readEdges reads all edge files.
-func (r *reader) readEdges(ctx context.Context) (snapshot.Edges, error) {
+// readEdges reads all edge files. Numbers of edges are those of dict while they were read.
+func (r *reader) readEdges(ctx context.Context) (*graph.EdgeList, error) {
 	for _, path := range r.opt.Edges {
 		r.totalBytes += fileSize(path)
+	}
+	if !r.dict.closed && !r.dict.isBytes.Load() {
+		r.dict.direct(directBelow(&r.opt))
 	}
 	sink := &edgeSink{r: r}
 	for _, path := range r.opt.Edges {
@@ -637,16 +682,32 @@ func (r *reader) readEdges(ctx context.Context) (snapshot.Edges, error) {
 			err = format.read(ctx, r, path, sink)
 		}
 		if err != nil {
-			return snapshot.Edges{}, err
+			return nil, err
 		}
 	}
-	r.report.NumEdgeRows = int64(len(sink.src))
-	edges := snapshot.Edges{Src: sink.src, Dst: sink.dst, Rel: sink.rel}
-	if r.weighted {
-		edges.Weight = sink.weight
-		if edges.Weight == nil {
-			edges.Weight = []float32{}
-		}
+	if sink.list == nil {
+		sink.list = sink.newList()
 	}
-	return edges, nil
+	r.report.NumEdgeRows = sink.list.Len()
+	return sink.list, nil
+}
+
+// directBelow returns below what integer ids are their own numbers: a power of two by the size of the edge files, as
+// the list that turns such numbers into nodes has 4 bytes for each integer up to the largest. It takes no more memory
+// than half the size of the text, about as much as the edges.
+func directBelow(opt *Options) int64 {
+	if opt.direct > 0 {
+		return opt.direct
+	}
+	var size int64
+	for _, path := range opt.Edges {
+		share := int64(1)
+		switch filepath.Ext(path) {
+		case ".gz", ".zst", ".parquet":
+			share = 4 // or so bytes of text in one
+		}
+		size += share * fileSize(path)
+	}
+	const least, most, bytesEach = 1 << 16, 1 << 30, 8
+	return min(max(int64(1)<<log2(int(size/bytesEach|1)), least), most)
 }

@@ -60,8 +60,9 @@ func FuzzRead(f *testing.F) {
 		}
 		if err == nil {
 			n := tables.NumNodes()
-			for i, src := range tables.Edges.Src {
-				if dst := tables.Edges.Dst[i]; src < 0 || dst < 0 || int(src) >= n || int(dst) >= n {
+			edges := edgesOf(tables)
+			for i, src := range edges.Src {
+				if dst := edges.Dst[i]; src < 0 || dst < 0 || int(src) >= n || int(dst) >= n {
 					t.Fatalf("edge %d: %d, %d of %d nodes", i, src, dst, n)
 				}
 			}

@@ -16,7 +16,7 @@ func TestCase16GraphML(t *testing.T) {
 	tables, report := mustRead(t, opt)
 	wantIDs(t, tables, "x", "y", "z")
 	wantClasses(t, tables, map[string]string{"x": "0", "y": "1", "z": "0"})
-	if e := tables.Edges; !slices.Equal(e.Src, []int32{0, 1}) || !slices.Equal(e.Dst, []int32{1, 2}) || !slices.Equal(e.Weight, []float32{1.5, 2.5}) {
+	if e := edgesOf(tables); !slices.Equal(e.Src, []int32{0, 1}) || !slices.Equal(e.Dst, []int32{1, 2}) || !slices.Equal(e.Weight, []float32{1.5, 2.5}) {
 		t.Errorf("edges %v", e)
 	}
 	if len(report.Files) != 2 {
@@ -73,11 +73,11 @@ func TestGraphML(t *testing.T) {
 				return
 			}
 			tables, _ := mustRead(t, c.opt)
-			if tables.NumNodes() != c.nodes || len(tables.Edges.Src) != c.edges {
-				t.Errorf("%d nodes, %d edges; want %d, %d", tables.NumNodes(), len(tables.Edges.Src), c.nodes, c.edges)
+			if tables.NumNodes() != c.nodes || len(edgesOf(tables).Src) != c.edges {
+				t.Errorf("%d nodes, %d edges; want %d, %d", tables.NumNodes(), len(edgesOf(tables).Src), c.nodes, c.edges)
 			}
-			if c.name == "relations" && (!slices.Equal(tables.RelNames, []string{"r0", "r1"}) || !slices.Equal(tables.Edges.Rel, []int32{1, 0})) {
-				t.Errorf("relations %q, %v", tables.RelNames, tables.Edges.Rel)
+			if c.name == "relations" && (!slices.Equal(tables.RelNames, []string{"r0", "r1"}) || !slices.Equal(edgesOf(tables).Rel, []int32{1, 0})) {
+				t.Errorf("relations %q, %v", tables.RelNames, edgesOf(tables).Rel)
 			}
 		})
 	}
@@ -95,8 +95,8 @@ func TestAirRoutesGraphML(t *testing.T) {
 	} {
 		c.opt.Edges = []string{original(t, "air-routes", "original", c.file)}
 		tables, _ := mustRead(t, c.opt)
-		if tables.NumNodes() != c.nodes || len(tables.Edges.Src) != c.edges || len(tables.RelNames) != c.rels {
-			t.Errorf("%s: %d nodes, %d edges, relations %q", c.file, tables.NumNodes(), len(tables.Edges.Src), tables.RelNames)
+		if tables.NumNodes() != c.nodes || len(edgesOf(tables).Src) != c.edges || len(tables.RelNames) != c.rels {
+			t.Errorf("%s: %d nodes, %d edges, relations %q", c.file, tables.NumNodes(), len(edgesOf(tables).Src), tables.RelNames)
 		}
 		if c.opt.TypeCol != "" && !slices.Equal(tables.Types.Names, []string{"airport", "version"}) {
 			t.Errorf("types %q", tables.Types.Names)
@@ -116,8 +116,9 @@ func fuzzEdges(t *testing.T, name string, data []byte, opt Options) {
 		}
 		return
 	}
-	for i, src := range tables.Edges.Src {
-		if n := tables.NumNodes(); int(src) >= n || int(tables.Edges.Dst[i]) >= n {
+	edges := edgesOf(tables)
+	for i, src := range edges.Src {
+		if n := tables.NumNodes(); int(src) >= n || int(edges.Dst[i]) >= n {
 			t.Fatalf("edge %d of %d nodes", i, n)
 		}
 	}

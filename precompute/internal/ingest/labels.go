@@ -272,7 +272,7 @@ func (r *reader) placeLabels(number []int32) (*snapshot.Labels, error) {
 	n, k := len(number), len(l.cols)
 	labelled := int64(0)
 	if l.classes != nil {
-		names, place := l.classes.sorted(false)
+		names, place := l.classes.sorted(false, 1)
 		for i := range names.Len() {
 			out.ClassNames = append(out.ClassNames, string(names.At(int32(i))))
 		}

@@ -59,12 +59,9 @@ func looseInt(b []byte) (v int64, ok, fits bool) {
 // scanInt reads the canonical non-negative integer of 1 to 18 digits at t[i] and returns it with the offset of the
 // first byte behind it. At least 8 bytes can be read there, and the digits end before t does. Anything else gives
 // ok false: the careful path decides.
-//
-// It finds the end of the digits among 8 bytes at once (a byte c is a digit if c^'0' has a zero high nibble and
-// stays below 10) and adds them up in three multiplications: pairs, fours, eight.
 func scanInt(t []byte, i int) (v int64, next int, ok bool) {
-	word := binary.LittleEndian.Uint64(t[i:]) ^ 0x3030303030303030
-	n := bits.TrailingZeros64(((word+0x0606060606060606)|word)&0xf0f0f0f0f0f0f0f0) >> 3
+	word := digitsAt(t, i)
+	n := digitCount(word)
 	if n == 8 {
 		j := i
 		for t[j]-'0' <= 9 && j-i < 19 {
@@ -76,9 +73,26 @@ func scanInt(t []byte, i int) (v int64, next int, ok bool) {
 	if n == 0 || n > 1 && byte(word) == 0 {
 		return 0, i, false
 	}
-	word <<= uint(64 - 8*n)
+	return decimal(word, n), i + n, true
+}
+
+// digitsAt loads the 8 bytes at t[i]; a byte that is a digit becomes its value.
+func digitsAt(t []byte, i int) uint64 {
+	return binary.LittleEndian.Uint64(t[i:]) ^ 0x3030303030303030
+}
+
+// digitCount returns how many digits a word of digitsAt starts with: a byte is one if its high nibble is zero and it
+// stays below 10.
+func digitCount(word uint64) int {
+	return bits.TrailingZeros64(((word+0x0606060606060606)|word)&0xf0f0f0f0f0f0f0f0) >> 3
+}
+
+// decimal returns the value of the first n digits of a word of digitsAt, n from 1 to 7. It adds them up in three
+// multiplications: pairs, fours, eight.
+func decimal(word uint64, n int) int64 {
+	word <<= uint(64-8*n) & 63
 	word = word*10 + word>>8
-	return int64(uint32(((word&0x000000FF000000FF)*0x000F424000000064 + ((word>>16)&0x000000FF000000FF)*0x0000271000000001) >> 32)), i + n, true
+	return int64(uint32(((word&0x000000FF000000FF)*0x000F424000000064 + ((word>>16)&0x000000FF000000FF)*0x0000271000000001) >> 32))
 }
 
 // numberFault says why a field is no number.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/prelift/prelift/snapshot"
+	"github.com/prelift/prelift/snapshot/graph"
 )
 
 // The text formats, and auto.
@@ -68,6 +69,8 @@ type Options struct {
 	Features string   // feature matrix or table, "" = none
 	Labels   string   // label table, "" = none
 	Splits   string   // split table, or lists as train=F,valid=F,test=F; "" = none
+	// HoldoutEdges are lists of pairs to be held out of the edges, edge files themselves, as valid=F,test=F; "" = none.
+	HoldoutEdges string
 	// NodeFiles are more node tables, read behind Nodes as one with it.
 	NodeFiles []string
 	// Dataset is a directory, a file or a prefix of file names that holds edges and whatever tables its layout has;
@@ -105,13 +108,16 @@ type Options struct {
 	Directed bool
 	Stdin    io.Reader // what the edge file - stands for; nil = the process's
 	TmpDir   string    // where Stdin is kept while it is read; "" = the system's
+	// ListOptions says where edges are kept; nil = in memory.
+	ListOptions func(weighted, relational bool) graph.ListOptions
 
 	Threads int // 0 = GOMAXPROCS; changes nothing in the result
 	// Progress, if not nil, is called now and then from one goroutine at a time with bytes of input read so far.
 	Progress func(phase string, done, total int64)
 
-	noFast    bool // tests: parse every line on the careful path
-	blockSize int  // tests: bytes of text per block; 0 = blockSize
+	noFast    bool  // tests: parse every line on the careful path
+	blockSize int   // tests: bytes of text per block; 0 = blockSize
+	direct    int64 // tests: integer ids below it are their own numbers; 0 = by the size of the files
 
 	sources  map[string]opener   // tables that are no files of their own, by the path that stands for them
 	byRow    map[string]bool     // base names of files whose places are rows, not lines
@@ -125,6 +131,9 @@ func (o Options) Check() error {
 	_, err := o.withDefaults()
 	if err == nil {
 		_, _, err = SplitFiles(o.Splits)
+	}
+	if err == nil {
+		_, err = parseHoldout(o.HoldoutEdges)
 	}
 	return err
 }
@@ -215,7 +224,7 @@ type Report struct {
 // FileReport says what was found in one file.
 type FileReport struct {
 	Name         string // base name
-	Role         string // nodes, edges, features, labels, splits
+	Role         string // nodes, edges, holdout, features, labels, splits
 	Format       string // csv, tsv, snap, npy, npz, mtx, graphml, parquet, arrow, property, triples, openke, json, linqs or a data set's layout
 	Header       bool
 	Lines        int64 // physical lines

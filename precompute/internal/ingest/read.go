@@ -29,6 +29,7 @@ type reader struct {
 	features featureTable // features from text
 	types    *nodeTypes
 	rels     relations
+	held     *heldPairs
 	labels   *labelTable
 	splits   *splitTable
 
@@ -36,7 +37,7 @@ type reader struct {
 }
 
 // Read reads the files that opt names. Faults of the input come as *Error, the first by order of files (nodes,
-// edges, features, labels, splits) and line; ctx's error when it is cancelled. The report is never nil and covers
+// edges, held-out pairs, features, labels, splits) and line; ctx's error when it is cancelled. The report is never nil and covers
 // what was read. Memory is about 8 bytes an edge (12 with weights), that of the tables, and about the ids' bytes
 // plus 40 for each node.
 func Read(ctx context.Context, opt Options) (*snapshot.Tables, *Report, error) {
@@ -77,7 +78,8 @@ func (r *reader) run(ctx context.Context) (*snapshot.Tables, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, read := range []func(context.Context) error{r.readFeatures, r.readLabels, r.readSplits, r.checkSpellings} {
+	edgeNumber := r.dict.settle()
+	for _, read := range []func(context.Context) error{r.readHoldout, r.readFeatures, r.readLabels, r.readSplits, r.checkSpellings} {
 		if err := read(ctx); err != nil {
 			return nil, err
 		}
@@ -85,15 +87,13 @@ func (r *reader) run(ctx context.Context) (*snapshot.Tables, error) {
 	if r.dict.len() == 0 {
 		return nil, &Error{File: filepath.Base(cmp.Or(r.opt.Nodes, r.opt.Edges[0])), Msg: "there are no nodes: the input holds no ids"}
 	}
-	ids, number := r.dict.sorted(r.opt.IDType == IDString)
+	ids, number := r.dict.sorted(r.opt.IDType == IDString, r.opt.Threads)
 	r.dict = nil
-	parallel(len(edges.Src), r.opt.Threads, func(from, to int) {
-		for i := from; i < to; i++ {
-			edges.Src[i], edges.Dst[i] = number[edges.Src[i]], number[edges.Dst[i]]
-		}
-	})
 	tables := &snapshot.Tables{IDs: ids, Edges: edges, Types: r.types.place(number)}
-	tables.RelNames = r.rels.place(&tables.Edges)
+	var relNumber []int32
+	tables.RelNames, relNumber = r.rels.place()
+	edges.Renumber(r.throughBoth(edgeNumber, number), relNumber)
+	tables.Held = r.held.place(number, relNumber)
 	r.report.NumNodes = int64(ids.Len())
 	if tables.Features, err = r.placeFeatures(ctx, &ids, number); err != nil {
 		return nil, err
@@ -105,6 +105,19 @@ func (r *reader) run(ctx context.Context) (*snapshot.Tables, error) {
 		return nil, err
 	}
 	return tables, nil
+}
+
+// throughBoth returns second[first[i]] for each i, in first's memory; first may be nil for i itself.
+func (r *reader) throughBoth(first, second []int32) []int32 {
+	if first == nil {
+		return second
+	}
+	parallel(len(first), r.opt.Threads, func(from, to int) {
+		for i := from; i < to; i++ {
+			first[i] = second[first[i]]
+		}
+	})
+	return first
 }
 
 // number returns the number of an id of a table's row, or the Error that refuses it.
@@ -307,80 +320,96 @@ func (r *reader) eachID(ctx context.Context, path, role string, f func(line int6
 
 // checkSpellings refuses, for IDType integer, two spellings of one number.
 func (r *reader) checkSpellings(ctx context.Context) error {
-	if r.opt.IDType != IDInteger || !r.dict.isBytes {
+	if r.opt.IDType != IDInteger || !r.dict.isBytes.Load() {
 		return nil
 	}
-	type entry struct {
-		value int64
-		num   int32
-	}
-	order := make([]entry, r.dict.len())
-	for i := range order {
-		v, _, _ := looseInt(r.dict.id(int32(i)))
-		order[i] = entry{v, int32(i)}
-	}
-	slices.SortFunc(order, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(a.value, b.value), cmp.Compare(a.num, b.num))
+	values := make([]int64, 0, r.dict.len())
+	r.dict.eachBytes(func(id []byte, _ int32) {
+		v, _, _ := looseInt(id)
+		values = append(values, v)
 	})
-	first, second := int32(-1), int32(-1) // the pair whose later member comes first
-	for i := 1; i < len(order); i++ {
-		if order[i].value == order[i-1].value && (second < 0 || order[i].num < second) {
-			first, second = order[i-1].num, order[i].num
+	slices.Sort(values)
+	twice := values[:0]
+	for i := 1; i < len(values); i++ {
+		if values[i] == values[i-1] {
+			twice = append(twice, values[i])
 		}
 	}
-	if second < 0 {
+	if len(twice) == 0 {
 		r.report.Notices = append(r.report.Notices, "not all integer ids are in canonical form: ids are kept as written, in bytewise order")
 		return nil
 	}
-	a, b := r.dict.text(first), r.dict.text(second)
-	fileA, lineA := r.whereIs(ctx, a)
-	fileB, lineB := r.whereIs(ctx, b)
-	return &Error{File: fileB, Line: lineB, Msg: fmt.Sprintf("ids %s (%s line %d) and %s (%s line %d) collide: they are one integer", quote(a), fileA, lineA, quote(b), fileB, lineB),
-		Hint: "--id-type string keeps them apart"}
+	type place struct {
+		id, file string
+		line     int64
+	}
+	firsts := map[int64]place{}
+	var err error
+	r.eachPlace(ctx, func(file string, line int64, id []byte) bool {
+		v, _, _ := looseInt(id)
+		if _, colliding := slices.BinarySearch(twice, v); !colliding {
+			return true
+		}
+		first, seen := firsts[v]
+		switch {
+		case !seen:
+			firsts[v] = place{string(id), file, line}
+		case first.id != string(id):
+			err = &Error{File: file, Line: line, Msg: fmt.Sprintf("ids %s (%s line %d) and %s (%s line %d) collide: they are one integer", quote(first.id), first.file, first.line, quote(string(id)), file, line),
+				Hint: "--id-type string keeps them apart"}
+		}
+		return err == nil
+	})
+	if err == nil {
+		err = &Error{Msg: fmt.Sprintf("two spellings of the integer %d collide", twice[0]), Hint: "--id-type string keeps them apart"}
+	}
+	return err
 }
 
-// whereIs finds the first place of an id by reading the files again.
-func (r *reader) whereIs(ctx context.Context, id string) (file string, line int64) {
-	try := func(path, role string) bool {
-		if path != "" && line == 0 {
-			if line = r.lineOfID(ctx, path, role, id); line > 0 {
-				file = filepath.Base(path)
-			}
+// eachPlace reads the files again, in their order, and calls f with every id until it says stop. For error messages:
+// faults just end the file.
+func (r *reader) eachPlace(ctx context.Context, f func(file string, line int64, id []byte) (more bool)) {
+	more := true
+	ids := func(path, role string) {
+		if path != "" && more {
+			r.eachID(ctx, path, role, func(line int64, id []byte) bool {
+				more = f(filepath.Base(path), line, id)
+				return more
+			})
 		}
-		return line > 0
 	}
-	if try(r.opt.Nodes, roleNodes) {
-		return
-	}
+	ids(r.opt.Nodes, roleNodes)
 	for _, path := range r.opt.Edges {
 		format, err := edgeFormatOf(&r.opt, path)
-		if err != nil {
+		if err != nil || !more {
 			return
 		}
-		format.rows(ctx, r, path, func(at int64, ids ...[]byte) bool {
-			for _, got := range ids {
-				if string(got) == id {
-					file, line = filepath.Base(path), at
-					return false
-				}
+		format.rows(ctx, r, path, func(line int64, row ...[]byte) bool {
+			for _, id := range row {
+				more = more && f(filepath.Base(path), line, id)
 			}
-			return true
+			return more
 		})
-		if line > 0 {
-			return
+	}
+	if r.held != nil {
+		for _, l := range r.held.lists {
+			r.eachHeld(ctx, l.path, func(t *table, src, dst []byte) bool {
+				more = more && f(t.in.name, t.scan.start, src) && f(t.in.name, t.scan.start, dst)
+				return more
+			})
 		}
 	}
-	if r.matrix == nil && try(r.opt.Features, roleFeatures) || try(r.opt.Labels, roleLabels) {
-		return
+	if r.matrix == nil {
+		ids(r.opt.Features, roleFeatures)
 	}
+	ids(r.opt.Labels, roleLabels)
 	if lists, isList, _ := parseSplitLists(r.opt.Splits); isList {
 		for _, l := range lists {
-			try(l.path, roleSplits)
+			ids(l.path, roleSplits)
 		}
 		return
 	}
-	try(r.opt.Splits, roleSplits)
-	return
+	ids(r.opt.Splits, roleSplits)
 }
 
 // readNodes reads the node table: its rows are the node set.

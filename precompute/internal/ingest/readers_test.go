@@ -14,11 +14,11 @@ func TestCase18Symmetric(t *testing.T) {
 	tables, _ := mustRead(t, Options{Edges: []string{file}})
 	wantIDs(t, tables, "1", "2", "3", "4")
 	wantGraph(t, tables, 4, map[string]int{"1": 1, "2": 2, "3": 3, "4": 1}) // the loop counts once here
-	if len(tables.Edges.Src) != 4 || tables.Edges.Weight != nil {
+	if len(edgesOf(tables).Src) != 4 || edgesOf(tables).Weight != nil {
 		t.Errorf("edges %v", tables.Edges)
 	}
 	tables, _ = mustRead(t, Options{Edges: []string{file}, Directed: true})
-	if len(tables.Edges.Src) != 7 {
+	if len(edgesOf(tables).Src) != 7 {
 		t.Errorf("directed: edges %v", tables.Edges)
 	}
 }
@@ -61,8 +61,8 @@ func TestMTX(t *testing.T) {
 				return
 			}
 			tables, _ := mustRead(t, c.opt)
-			if tables.NumNodes() != c.nodes || len(tables.Edges.Src) != c.edges {
-				t.Errorf("%d nodes, %d edges; want %d, %d", tables.NumNodes(), len(tables.Edges.Src), c.nodes, c.edges)
+			if tables.NumNodes() != c.nodes || len(edgesOf(tables).Src) != c.edges {
+				t.Errorf("%d nodes, %d edges; want %d, %d", tables.NumNodes(), len(edgesOf(tables).Src), c.nodes, c.edges)
 			}
 		})
 	}
@@ -114,8 +114,8 @@ func TestGraphAr(t *testing.T) {
 		SrcCol:    "_graphArSrcIndex", DstCol: "_graphArDstIndex", IDCol: "_graphArVertexIndex",
 	}
 	tables, _ := mustRead(t, opt)
-	if tables.NumNodes() != 903 || len(tables.Edges.Src) != 6626 {
-		t.Errorf("%d nodes, %d edges", tables.NumNodes(), len(tables.Edges.Src))
+	if tables.NumNodes() != 903 || len(edgesOf(tables).Src) != 6626 {
+		t.Errorf("%d nodes, %d edges", tables.NumNodes(), len(edgesOf(tables).Src))
 	}
 	opt.NodeFiles = graphar(t, "ldbc_sample", "parquet", "vertex", "person", "feature")
 	opt.FeatureCols = "feature"
@@ -123,14 +123,14 @@ func TestGraphAr(t *testing.T) {
 	if f := withFeatures.Features; f == nil || f.NumCols < 2 || len(f.Data) != 903*f.NumCols {
 		t.Errorf("features %v", withFeatures.Features)
 	}
-	if !slices.Equal(withFeatures.Edges.Src, tables.Edges.Src) {
+	if !slices.Equal(edgesOf(withFeatures).Src, edgesOf(tables).Src) {
 		t.Error("edges differ")
 	}
 	csv := opt
 	csv.Edges = graphar(t, "ldbc_sample", "csv", "edge", "person_knows_person", "ordered_by_source", "adj_list")
 	csv.NodeFiles, csv.FeatureCols, csv.IDCol = nil, "", ""
 	plain, _ := mustRead(t, csv)
-	if len(plain.Edges.Src) != 6626 {
-		t.Errorf("csv: %d edges", len(plain.Edges.Src))
+	if len(edgesOf(plain).Src) != 6626 {
+		t.Errorf("csv: %d edges", len(edgesOf(plain).Src))
 	}
 }

@@ -229,14 +229,12 @@ func (rowEdges) read(ctx context.Context, r *reader, path string, sink *edgeSink
 		return err
 	}
 	t.noteUnused(cols.src, cols.dst, cols.weight, cols.rel)
-	names := [...]string{t.columnName(cols.src, "src"), t.columnName(cols.dst, "dst"), t.columnName(cols.weight, "weight"), t.columnName(cols.rel, "relation")}
-	sink.begin(t.in.name, names[0], names[1], t.in.size)
+	sink.names = t.edgeNames(cols)
 	b := &edgeBatch{}
 	fast, _ := t.src.(*columnarSource)
 	for more := true; more; {
-		b.rows, b.text, b.places, b.rels = 0, b.text[:0], b.places[:0], b.rels[:0]
-		b.ints, b.weights, b.marks = b.ints[:0], b.weights[:0], b.marks[:0]
-		b.isBytes, b.err = true, nil
+		b.reset()
+		b.text = b.text[:0]
 		if fast != nil && !r.opt.noFast {
 			ok, err := fast.takeInts(ctx, t, cols, b)
 			if err == io.EOF {
@@ -248,21 +246,24 @@ func (rowEdges) read(ctx context.Context, r *reader, path string, sink *edgeSink
 			if b.isBytes = !ok; !ok {
 				b.weights = b.weights[:0]
 			}
+		} else {
+			b.isBytes = true
 		}
 		for b.isBytes && b.rows < rowsPerBatch && len(b.text) < textPerBatch {
 			if more, b.err = t.next(ctx); b.err == nil && more {
-				b.err = b.take(&t.scan, cols, names[:])
+				b.err = b.take(&t.scan, cols, &sink.names)
 			}
 			if b.err != nil || !more {
 				break
 			}
 		}
-		sink.file = t.in.name
+		b.file = t.in.name
 		readBytes := t.in.read.Load()
 		if fast != nil {
 			readBytes = fast.readBytes(t.in.size)
 		}
-		if err := sink.add(b, readBytes); err != nil {
+		sink.number(b)
+		if err := sink.store(b); err != nil {
 			return err
 		}
 		r.progress(roleEdges, readBytes)
@@ -273,12 +274,12 @@ func (rowEdges) read(ctx context.Context, r *reader, path string, sink *edgeSink
 }
 
 // take adds the row in s to the batch.
-func (b *edgeBatch) take(s *scanner, cols edgeColumns, names []string) error {
+func (b *edgeBatch) take(s *scanner, cols edgeColumns, names *edgeNames) error {
 	for i, c := range [...]int{cols.src, cols.dst} {
 		if s.isNull(c) {
-			return &Error{File: s.file, Line: s.start, Column: names[i], Msg: "null id"}
+			return &Error{File: s.file, Line: s.start, Column: names.column(i), Msg: "null id"}
 		}
-		if err := checkID(s.field(c), s.file, s.start, names[i]); err != nil {
+		if err := checkID(s.field(c), s.file, s.start, names.column(i)); err != nil {
 			return err
 		}
 	}
@@ -287,19 +288,19 @@ func (b *edgeBatch) take(s *scanner, cols edgeColumns, names []string) error {
 		w, fault := parseFloat32(field)
 		switch {
 		case s.isNull(cols.weight):
-			return &Error{File: s.file, Line: s.start, Column: names[2], Msg: "null weight", Hint: "--weight-col none ignores weights"}
+			return &Error{File: s.file, Line: s.start, Column: names.weight, Msg: "null weight", Hint: "--weight-col none ignores weights"}
 		case fault != numberOK || w < 0:
-			return weightError(s, field, names[2], w, fault)
+			return weightError(s, field, names.weight, w, fault)
 		}
 		b.weights = append(b.weights, w)
 	}
 	if cols.rel >= 0 {
 		rel := s.field(cols.rel)
 		if len(rel) == 0 {
-			return &Error{File: s.file, Line: s.start, Column: names[3], Msg: "empty relation"}
+			return &Error{File: s.file, Line: s.start, Column: names.rel, Msg: "empty relation"}
 		}
 		if len(rel) > maxID {
-			return &Error{File: s.file, Line: s.start, Column: names[3], Value: string(rel), Msg: "is a relation longer than 1 MiB", Err: ErrLimit}
+			return &Error{File: s.file, Line: s.start, Column: names.rel, Value: string(rel), Msg: "is a relation longer than 1 MiB", Err: ErrLimit}
 		}
 		b.rels = append(b.rels, b.copyText(rel))
 	}
@@ -365,20 +366,17 @@ func (r *reader) alike(t *table, cols edgeColumns) error {
 	return &Error{File: t.in.name, Msg: strings.Join([]string{oneLine(with), "has relations and", oneLine(without), "has none"}, " "), Hint: "--rel-col chooses the column"}
 }
 
-// place puts relations in bytewise order of their names.
-func (rel *relations) place(edges *snapshot.Edges) []string {
+// place returns the names of relations in bytewise order, and the place there of each number.
+func (rel *relations) place() (names []string, number []int32) {
 	if !rel.known {
-		return nil
+		return nil, nil
 	}
-	ids, number := rel.names.sorted(true)
-	names := []string{}
+	ids, number := rel.names.sorted(true, 1)
+	names = []string{}
 	for i := range ids.Len() {
 		names = append(names, string(ids.At(int32(i))))
 	}
-	for i, v := range edges.Rel {
-		edges.Rel[i] = number[v]
-	}
-	return names
+	return names, number
 }
 
 // nodeTypes collects node types by the numbers of dict.
@@ -424,7 +422,7 @@ func (n *nodeTypes) place(number []int32) *snapshot.Types {
 			n.types[i] = n.names.add(nil) + 1
 		}
 	}
-	ids, place := n.names.sorted(true)
+	ids, place := n.names.sorted(true, 1)
 	out := &snapshot.Types{Type: make([]int32, len(number))}
 	for i := range ids.Len() {
 		out.Names = append(out.Names, string(ids.At(int32(i))))

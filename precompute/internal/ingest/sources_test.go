@@ -22,8 +22,8 @@ func TestCase14IDSpaces(t *testing.T) {
 	tables, _ := mustRead(t, opt)
 	wantIDs(t, tables, "Movie:1", "Movie:2", "Person:1", "Person:2")
 	wantGraph(t, tables, 2, map[string]int{"Movie:1": 2, "Person:1": 1, "Person:2": 1})
-	if !slices.Equal(tables.RelNames, []string{"ACTED_IN"}) || !slices.Equal(tables.Edges.Rel, []int32{0, 0}) {
-		t.Errorf("relations %q, %v", tables.RelNames, tables.Edges.Rel)
+	if !slices.Equal(tables.RelNames, []string{"ACTED_IN"}) || !slices.Equal(edgesOf(tables).Rel, []int32{0, 0}) {
+		t.Errorf("relations %q, %v", tables.RelNames, edgesOf(tables).Rel)
 	}
 	if ty := tables.Types; !slices.Equal(ty.Names, []string{"Movie", "Person"}) || !slices.Equal(ty.Type, []int32{0, 0, 1, 1}) {
 		t.Errorf("types %v", ty)
@@ -51,8 +51,8 @@ func TestNeo4j(t *testing.T) {
 	tables, _ := mustRead(t, opt)
 	wantIDs(t, tables, "Movie:1", "Person:1", "Person:2")
 	wantClasses(t, tables, map[string]string{"Movie:1": "none", "Person:1": "30", "Person:2": "40"})
-	if !slices.Equal(tables.RelNames, []string{"ACTED_IN", "DIRECTED"}) || !slices.Equal(tables.Edges.Weight, []float32{0.5, 2}) {
-		t.Errorf("relations %q, weights %v", tables.RelNames, tables.Edges.Weight)
+	if !slices.Equal(tables.RelNames, []string{"ACTED_IN", "DIRECTED"}) || !slices.Equal(edgesOf(tables).Weight, []float32{0.5, 2}) {
+		t.Errorf("relations %q, weights %v", tables.RelNames, edgesOf(tables).Weight)
 	}
 	if !slices.Equal(tables.Types.Names, []string{"Movie", "Person", "Person;Actor"}) {
 		t.Errorf("types %q", tables.Types.Names)
@@ -77,10 +77,10 @@ func TestNeo4j(t *testing.T) {
 func TestAirRoutes(t *testing.T) {
 	file := func(name string) string { return original(t, "air-routes", "original", name) }
 	tables, _ := mustRead(t, Options{Edges: []string{file("air-routes-latest-edges.csv")}, Nodes: file("air-routes-latest-nodes.csv")})
-	if tables.NumNodes() != 3749 || len(tables.Edges.Src) != 57645 {
-		t.Errorf("%d nodes, %d edges", tables.NumNodes(), len(tables.Edges.Src))
+	if tables.NumNodes() != 3749 || len(edgesOf(tables).Src) != 57645 {
+		t.Errorf("%d nodes, %d edges", tables.NumNodes(), len(edgesOf(tables).Src))
 	}
-	if got := countNames(tables.RelNames, tables.Edges.Rel); got != "contains 7008, route 50637" {
+	if got := countNames(tables.RelNames, edgesOf(tables).Rel); got != "contains 7008, route 50637" {
 		t.Errorf("relations %s", got)
 	}
 	if got := countNames(tables.Types.Names, tables.Types.Type); got != "airport 3504, continent 7, country 237, version 1" {
@@ -124,8 +124,9 @@ func TestCase65OpenKE(t *testing.T) {
 
 func triples(t *snapshot.Tables) []string {
 	var out []string
-	for i, src := range t.Edges.Src {
-		out = append(out, fmt.Sprintf("%s %s %s", t.IDs.At(src), t.RelNames[t.Edges.Rel[i]], t.IDs.At(t.Edges.Dst[i])))
+	edges := edgesOf(t)
+	for i, src := range edges.Src {
+		out = append(out, fmt.Sprintf("%s %s %s", t.IDs.At(src), t.RelNames[edges.Rel[i]], t.IDs.At(edges.Dst[i])))
 	}
 	return out
 }
@@ -141,12 +142,12 @@ func TestTriples(t *testing.T) {
 		}
 	}
 	tables, _ := mustRead(t, Options{Edges: []string{writeFile(t, "t.nt", "a r1 b\nb  r0 a\n")}, Format: FormatTriples})
-	if !slices.Equal(tables.RelNames, []string{"r0", "r1"}) || !slices.Equal(tables.Edges.Rel, []int32{1, 0}) {
+	if !slices.Equal(tables.RelNames, []string{"r0", "r1"}) || !slices.Equal(edgesOf(tables).Rel, []int32{1, 0}) {
 		t.Errorf("relations %q", tables.RelNames)
 	}
 	// The same by a column of any edge file.
 	tables, _ = mustRead(t, Options{Edges: []string{writeFile(t, "t.csv", "src,kind,dst\n1,r1,2\n2,r0,1\n")}, RelCol: "kind"})
-	if !slices.Equal(tables.RelNames, []string{"r0", "r1"}) || !slices.Equal(tables.Edges.Rel, []int32{1, 0}) {
+	if !slices.Equal(tables.RelNames, []string{"r0", "r1"}) || !slices.Equal(edgesOf(tables).Rel, []int32{1, 0}) {
 		t.Errorf("relations %q", tables.RelNames)
 	}
 	wantError(t, Options{Edges: []string{writeFile(t, "t.tsv", "a\tr\tb\na\tr\n")}, Format: FormatTriples}, "t.tsv", 2, "expected 3 fields, got 2")
@@ -207,8 +208,8 @@ func TestKnowledgeGraphs(t *testing.T) {
 					t.Errorf("%s: %d rows, want %d", f.Name, f.Rows, n)
 				}
 			}
-			if got.NumNodes() != want.Entities || len(got.RelNames) != want.Relations || len(got.Edges.Rel) != rows {
-				t.Errorf("%d entities, %d relations, %d triples; want %d, %d, %d", got.NumNodes(), len(got.RelNames), len(got.Edges.Rel), want.Entities, want.Relations, rows)
+			if got.NumNodes() != want.Entities || len(got.RelNames) != want.Relations || len(edgesOf(got).Rel) != rows {
+				t.Errorf("%d entities, %d relations, %d triples; want %d, %d, %d", got.NumNodes(), len(got.RelNames), len(edgesOf(got).Rel), want.Entities, want.Relations, rows)
 			}
 		})
 	}
@@ -257,8 +258,8 @@ func TestLINQS(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if tables.NumNodes() != c.nodes || len(tables.Edges.Src) != c.links || loops(tables) != c.loops || tables.Features.NumCols != 1703 || len(tables.Labels.ClassNames) != 5 {
-			t.Errorf("%s: %d nodes, %d links, %d loops, %d features, classes %q", c.name, tables.NumNodes(), len(tables.Edges.Src), loops(tables), tables.Features.NumCols, tables.Labels.ClassNames)
+		if tables.NumNodes() != c.nodes || len(edgesOf(tables).Src) != c.links || loops(tables) != c.loops || tables.Features.NumCols != 1703 || len(tables.Labels.ClassNames) != 5 {
+			t.Errorf("%s: %d nodes, %d links, %d loops, %d features, classes %q", c.name, tables.NumNodes(), len(edgesOf(tables).Src), loops(tables), tables.Features.NumCols, tables.Labels.ClassNames)
 		}
 	}
 	dir := t.TempDir()
@@ -268,7 +269,7 @@ func TestLINQS(t *testing.T) {
 		}
 	}
 	tables, _ := mustRead(t, Options{Dataset: dir})
-	if string(tables.IDs.At(tables.Edges.Src[0])) != "p2" || string(tables.IDs.At(tables.Edges.Dst[0])) != "p1" {
+	if string(tables.IDs.At(edgesOf(tables).Src[0])) != "p2" || string(tables.IDs.At(edgesOf(tables).Dst[0])) != "p1" {
 		t.Error("the citing node is the source")
 	}
 }
@@ -278,8 +279,8 @@ func TestMUSAE(t *testing.T) {
 	tables, _ := mustRead(t, opt)
 	want := readCounts(t, "musae-chameleon")
 	wantCounts(t, tables, want)
-	if len(tables.Edges.Src) != 36101 || tables.Labels.NumTargets != 1 {
-		t.Errorf("%d edges", len(tables.Edges.Src))
+	if len(edgesOf(tables).Src) != 36101 || tables.Labels.NumTargets != 1 {
+		t.Errorf("%d edges", len(edgesOf(tables).Src))
 	}
 	tables, report := mustRead(t, Options{Dataset: original(t, "musae-twitch-engb", "original")})
 	want = readCounts(t, "musae-twitch-engb")
@@ -427,8 +428,8 @@ func TestStdin(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantIDs(t, tables, "1", "2", "3")
-		if len(tables.Edges.Src) != 2 || report.Files[0].Name != "stdin" {
-			t.Errorf("%d edges, %s", len(tables.Edges.Src), report.Files[0].Name)
+		if len(edgesOf(tables).Src) != 2 || report.Files[0].Name != "stdin" {
+			t.Errorf("%d edges, %s", len(edgesOf(tables).Src), report.Files[0].Name)
 		}
 	}
 	dir := t.TempDir()
@@ -455,8 +456,8 @@ func TestSNAPCSV(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, pairs := degrees(tables)
-		if tables.NumNodes() != c.nodes || len(tables.Edges.Src) != c.rows || c.pairs > 0 && pairs != c.pairs && pairs-loops(tables) != c.pairs {
-			t.Errorf("%s: %d nodes, %d rows, %d pairs", c.name, tables.NumNodes(), len(tables.Edges.Src), pairs)
+		if tables.NumNodes() != c.nodes || len(edgesOf(tables).Src) != c.rows || c.pairs > 0 && pairs != c.pairs && pairs-loops(tables) != c.pairs {
+			t.Errorf("%s: %d nodes, %d rows, %d pairs", c.name, tables.NumNodes(), len(edgesOf(tables).Src), pairs)
 		}
 	}
 	// The damaged first edge of wiki-Vote: an id that its node list hasn't.
@@ -493,8 +494,8 @@ func TestEmailZip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, pairs := degrees(tables); tables.NumNodes() != 1005 || len(tables.Edges.Src) != 25571 || len(tables.Labels.ClassNames) != 42 || loops(tables) != 642 || pairs-642 != 16064 {
-		t.Errorf("%d nodes, %d rows, %d loops, %d pairs", tables.NumNodes(), len(tables.Edges.Src), loops(tables), pairs)
+	if _, pairs := degrees(tables); tables.NumNodes() != 1005 || len(edgesOf(tables).Src) != 25571 || len(tables.Labels.ClassNames) != 42 || loops(tables) != 642 || pairs-642 != 16064 {
+		t.Errorf("%d nodes, %d rows, %d loops, %d pairs", tables.NumNodes(), len(edgesOf(tables).Src), loops(tables), pairs)
 	}
 }
 
@@ -532,7 +533,7 @@ func TestNetworKit(t *testing.T) {
 	}
 	for file, rows := range map[string]int{"GD01_b.mtx": 37, "Hamrle1.mtx": 98, "Ragusa16.mtx": 81, "tiny_05.matrixmarket": 11} {
 		tables, _, err := Read(t.Context(), Options{Edges: []string{original(t, "formats-networkit", "original", file)}, WeightCol: WeightNone, Directed: true})
-		if err != nil || len(tables.Edges.Src) != rows {
+		if err != nil || len(edgesOf(tables).Src) != rows {
 			t.Errorf("%s: %v", file, err)
 		}
 	}

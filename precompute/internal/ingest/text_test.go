@@ -164,14 +164,15 @@ func TestRenderedEdges(t *testing.T) {
 		if err != nil {
 			t.Fatalf("seed %d: %v\n%q", seed, err, r.text)
 		}
+		edges := edgesOf(tables)
 		for i, want := range r.rows {
-			src, dst := string(tables.IDs.At(tables.Edges.Src[i])), string(tables.IDs.At(tables.Edges.Dst[i]))
-			if src != want.src || dst != want.dst || r.weighted && tables.Edges.Weight[i] != want.weight {
+			src, dst := string(tables.IDs.At(edges.Src[i])), string(tables.IDs.At(edges.Dst[i]))
+			if src != want.src || dst != want.dst || r.weighted && edges.Weight[i] != want.weight {
 				t.Fatalf("seed %d: row %d: got %q, %q, want %+v", seed, i, src, dst, want)
 			}
 		}
-		if len(tables.Edges.Src) != len(r.rows) || (tables.Edges.Weight != nil) != r.weighted || report.Files[0].BlankLines != r.blank || report.Files[0].Rows != int64(len(r.rows)) {
-			t.Fatalf("seed %d: got %d rows, report %+v; want %d rows, %d blank", seed, len(tables.Edges.Src), report.Files[0], len(r.rows), r.blank)
+		if len(edgesOf(tables).Src) != len(r.rows) || (edgesOf(tables).Weight != nil) != r.weighted || report.Files[0].BlankLines != r.blank || report.Files[0].Rows != int64(len(r.rows)) {
+			t.Fatalf("seed %d: got %d rows, report %+v; want %d rows, %d blank", seed, len(edgesOf(tables).Src), report.Files[0], len(r.rows), r.blank)
 		}
 		// Without the id of one row in the node table, the first row that has it is refused.
 		missing := r.rows[rng.IntN(len(r.rows))].src

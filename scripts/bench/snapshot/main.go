@@ -1,0 +1,201 @@
+// Command snapshot measures how fast `precompute snapshot` turns an edge file into a verified snapshot, stage by
+// stage beside what the machine can do, and how small and fast the index of neighbours is.
+//
+//	go run ./scripts/bench/snapshot [-nodes N] [-pairs M] [-mem 4G] [-kinds csv,parquet,hex] [-runs 3] [-dir bench-out]
+//
+// The graph is a generated R-MAT one, kept in -dir for the next run. The input lies in the page cache (warm). Times are wall
+// times of the whole command, the median of -runs.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+func main() {
+	b := bench{}
+	kinds := flag.String("kinds", "csv,parquet,hex", "what edge files hold: csv (integers), parquet, hex (16-digit strings, csv)")
+	flag.IntVar(&b.nodes, "nodes", 2_400_000, "nodes of the generated graph")
+	flag.IntVar(&b.pairs, "pairs", 62_000_000, "pairs of the generated graph")
+	flag.StringVar(&b.mem, "mem", "4G", "--mem of the command")
+	flag.StringVar(&b.dir, "dir", "bench-out", "directory for files, kept")
+	flag.StringVar(&b.bin, "bin", "bin/precompute", "the binary to measure")
+	flag.IntVar(&b.runs, "runs", 3, "runs of each kind")
+	flag.BoolVar(&b.ceilings, "ceilings", true, "measure what the machine can do first")
+	flag.BoolVar(&b.index, "index", true, "measure the index of neighbours")
+	flag.Parse()
+	if err := b.run(strings.Split(*kinds, ",")); err != nil {
+		fmt.Fprintln(os.Stderr, "bench-snapshot:", err)
+		os.Exit(1)
+	}
+}
+
+type bench struct {
+	nodes, pairs, runs int
+	mem, dir, bin      string
+	ceilings, index    bool
+	machine            ceilings
+	edges              string // the CSV file of integers
+}
+
+func (b *bench) run(kinds []string) error {
+	b.dir = filepath.Join(b.dir, fmt.Sprintf("rmat-%d-%d", b.nodes, b.pairs))
+	if err := os.MkdirAll(b.dir, 0o755); err != nil {
+		return err
+	}
+	if err := b.generate(); err != nil {
+		return err
+	}
+	fmt.Printf("R-MAT graph of %d nodes and %d edge lines; %d cores\n", b.nodes, b.pairs, runtime.NumCPU())
+	if b.ceilings {
+		var err error
+		if b.machine, err = measureCeilings(b.edges, b.dir); err != nil {
+			return err
+		}
+		b.machine.print()
+	}
+	for _, kind := range kinds {
+		if err := b.kind(kind); err != nil {
+			return fmt.Errorf("%s: %w", kind, err)
+		}
+	}
+	if b.index {
+		return measureIndex(b.snapshot())
+	}
+	return nil
+}
+
+func (b *bench) snapshot() string { return filepath.Join(b.dir, "snapshot") }
+
+// generate makes the graph, unless it is there.
+func (b *bench) generate() error {
+	graph := filepath.Join(b.dir, "graph")
+	b.edges = filepath.Join(graph, "edges.csv")
+	if _, err := os.Stat(filepath.Join(graph, "gen.json")); err == nil {
+		return nil
+	}
+	os.RemoveAll(graph)
+	c := exec.Command(b.bin, "gen", "--kind", "rmat", "--nodes", fmt.Sprint(b.nodes), "--edges", fmt.Sprint(b.pairs), "--seed", "1", "--out", graph)
+	c.Stdout, c.Stderr = os.Stdout, os.Stderr
+	return c.Run()
+}
+
+// result is what the command says of itself.
+type result struct {
+	ID       string  `json:"id"`
+	Seconds  float64 `json:"seconds"`
+	NumNodes int64   `json:"num_nodes"`
+	NumEdges int64   `json:"num_edges"`
+	Stages   []struct {
+		Step    string  `json:"step"`
+		Seconds float64 `json:"seconds"`
+	} `json:"stages"`
+	rssBytes int64
+	cpu      float64
+}
+
+// kind measures one kind of input.
+func (b *bench) kind(kind string) error {
+	path := b.edges
+	switch kind {
+	case "csv":
+	case "parquet":
+		path = filepath.Join(b.dir, "edges.parquet")
+	case "hex":
+		path = filepath.Join(b.dir, "hex.csv")
+	default:
+		return fmt.Errorf("want csv, parquet or hex")
+	}
+	if _, err := os.Stat(path); err != nil {
+		if err := convert(b.edges, path); err != nil {
+			return err
+		}
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if err := warm(path); err != nil {
+		return err
+	}
+	var results []result
+	for range b.runs {
+		r, err := b.once(path)
+		if err != nil {
+			return err
+		}
+		results = append(results, r)
+	}
+	slices.SortFunc(results, func(a, b result) int { return int(1e6 * (a.Seconds - b.Seconds)) })
+	r := results[len(results)/2]
+	most := int64(0)
+	for _, x := range results {
+		most = max(most, x.rssBytes)
+	}
+	fmt.Printf("\n== %s, %.2f GB, --mem %s: %.2f s (median of %d; %.2f to %.2f), %.2f M edges/s, %.1f core seconds, peak memory %.2f GiB\n",
+		kind, float64(info.Size())/1e9, b.mem, r.Seconds, len(results), results[0].Seconds, results[len(results)-1].Seconds,
+		float64(b.pairs)/1e6/r.Seconds, r.cpu, float64(most)/(1<<30))
+	fmt.Printf("   %d nodes, %d distinct pairs, %s\n", r.NumNodes, r.NumEdges, r.ID)
+	for _, s := range r.Stages {
+		fmt.Printf("   %-24s %7.2f s  %s\n", s.Step, s.Seconds, b.rate(s.Step, s.Seconds, info.Size()))
+	}
+	return nil
+}
+
+// once runs the command.
+func (b *bench) once(edges string) (result, error) {
+	out := b.snapshot()
+	for _, p := range []string{out, out + ".state", out + ".partial"} {
+		if err := os.RemoveAll(p); err != nil {
+			return result{}, err
+		}
+	}
+	c := exec.Command(b.bin, "snapshot", "--edges", edges, "--hops", "1", "--mem", b.mem, "--tmp", b.dir, "--out", out, "--json")
+	var stderr strings.Builder
+	c.Stderr = &stderr
+	stdout, err := c.Output()
+	if err != nil {
+		return result{}, fmt.Errorf("%w\n%s", err, stderr.String())
+	}
+	var r result
+	if err := json.Unmarshal(stdout, &r); err != nil {
+		return r, err
+	}
+	usage := c.ProcessState.SysUsage().(*syscall.Rusage)
+	r.rssBytes = usage.Maxrss << 10
+	r.cpu = (c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Seconds()
+	return r, nil
+}
+
+// rate says what a stage came to and what the machine could do.
+func (b *bench) rate(step string, seconds float64, inputBytes int64) string {
+	perSecond := func(amount float64, unit string, ceiling float64) string {
+		s := fmt.Sprintf("%8.2f %s", amount/seconds, unit)
+		if ceiling > 0 && b.ceilings {
+			s += fmt.Sprintf(" of %.2f", ceiling)
+		}
+		return s
+	}
+	edges := float64(b.pairs) / 1e6
+	switch {
+	case strings.HasPrefix(step, "digest"):
+		return perSecond(float64(inputBytes)/1e9, "GB/s", b.machine.sha)
+	case step == "edges":
+		return perSecond(edges, "M edges/s", b.machine.parse)
+	case step == "rows":
+		return perSecond(edges, "M edges/s", b.machine.sort)
+	case strings.HasPrefix(step, "write "):
+		if info, err := os.Stat(filepath.Join(b.snapshot(), strings.TrimPrefix(step, "write "))); err == nil {
+			return perSecond(float64(info.Size())/1e9, "GB/s", b.machine.disk)
+		}
+	}
+	return ""
+}

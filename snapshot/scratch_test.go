@@ -1,0 +1,102 @@
+package snapshot
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/prelift/prelift/format"
+	"github.com/prelift/prelift/snapshot/graph"
+)
+
+// largeTables has 200,000 lines over 3,000 nodes in the scratch space, 1.6 MB and more.
+func largeTables(t *testing.T, s *Scratch, weighted bool) (*Tables, error) {
+	t.Helper()
+	const numNodes, numLines = 3000, 200_000
+	var ids []string
+	for v := range numNodes {
+		ids = append(ids, string([]byte{'n', byte('0' + v/1000), byte('0' + v/100%10), byte('0' + v/10%10), byte('0' + v%10)}))
+	}
+	list := graph.NewEdgeList(s.ListOptions(weighted, false))
+	r := rand.New(rand.NewPCG(5, 6))
+	var ends []int32
+	var weight []float32
+	for range numLines {
+		ends = append(ends, int32(r.Float64()*r.Float64()*numNodes), r.Int32N(numNodes))
+		weight = append(weight, r.Float32())
+	}
+	if !weighted {
+		weight = nil
+	}
+	return &Tables{IDs: idsOf(CollationBytes, ids...), Edges: list}, list.Append(ends, weight, nil)
+}
+
+// A build with next to no memory, its edges and arrays on the disk, gives the bytes of one with plenty.
+func TestBuildSpilled(t *testing.T) {
+	for _, c := range []struct {
+		direction Direction
+		weighted  bool
+	}{{Undirected, false}, {Undirected, true}, {Directed, false}, {Directed, true}} {
+		p := fullParams
+		p.Direction = c.direction
+		build := func(memBytes int64, threads int) (format.Digest, int64) {
+			tmp := t.TempDir()
+			s := NewScratch(memBytes, tmp)
+			defer s.Close()
+			tables, err := largeTables(t, s, c.weighted)
+			if err != nil {
+				t.Fatal(err)
+			}
+			job, err := format.Begin(filepath.Join(t.TempDir(), "snap"), Kind, format.Digest{1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			id, _, err := Build(t.Context(), job, tables, p, Options{Threads: threads, Scratch: s})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if left, _ := os.ReadDir(tmp); len(left) > 0 {
+				t.Errorf("%d files are left in the scratch directory", len(left))
+			}
+			return id, s.SpilledBytes()
+		}
+		want, spilled := build(0, 1)
+		if spilled != 0 {
+			t.Errorf("%d bytes spilled without a limit", spilled)
+		}
+		got, spilled := build(256<<10, 3)
+		if spilled < 1<<20 {
+			t.Errorf("only %d bytes spilled", spilled)
+		}
+		if got != want {
+			t.Errorf("%s, weighted %t: id %s from the disk, %s from memory", c.direction, c.weighted, got, want)
+		}
+	}
+}
+
+// A full scratch disk is one error that says what to do, and leaves nothing.
+func TestScratchDiskFull(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to mount a small tmpfs")
+	}
+	tmp := t.TempDir()
+	if err := syscall.Mount("tmpfs", tmp, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skipf("can't mount a tmpfs: %v", err)
+	}
+	defer syscall.Unmount(tmp, syscall.MNT_DETACH)
+	s := NewScratch(256<<10, tmp)
+	defer s.Close()
+	_, err := largeTables(t, s, false)
+	if err == nil || !strings.Contains(err.Error(), "--tmp") || !strings.Contains(err.Error(), "no space left") || !strings.Contains(err.Error(), tmp) {
+		t.Errorf("edges: got %v", err)
+	}
+	if _, err := s.array(2 << 20); err == nil || !strings.Contains(err.Error(), "--tmp") {
+		t.Errorf("array: got %v", err)
+	}
+	if left, _ := os.ReadDir(tmp); len(left) > 0 {
+		t.Errorf("%d files are left", len(left))
+	}
+}
