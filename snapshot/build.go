@@ -131,7 +131,7 @@ func (b *builder) topology(ctx context.Context, p *Params) error {
 	b.opt.Scratch.freeEdges()
 	g := b.graph
 	b.progress("components", 0, 1)
-	b.components, b.sizes = graph.Components(&g.In, b.opt.Threads)
+	b.components, b.sizes = graph.Components(&g.In, !opt.Directed, b.opt.Threads)
 	b.progress("norms", 0, 1)
 	if b.gcn, err = graph.GCN(&g.In, b.opt.Threads); err != nil {
 		return b.nameNodes(err)

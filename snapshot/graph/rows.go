@@ -231,10 +231,21 @@ type keyed struct {
 }
 
 func (r *Rows) distributeBlock(l *EdgeList, b *block, out *keyed, opt *Options, held *heldLines) {
+	keys := b.keys[:b.n]
+	if l.number != nil {
+		number := l.number
+		for i, edge := range keys {
+			keys[i] = uint64(number[edge>>32])<<32 | uint64(number[uint32(edge)])
+		}
+	}
 	out.n = 0
-	for i, edge := range b.keys[:b.n] {
-		src, dst := l.ends(edge)
-		rel := l.rel(b, i)
+	directed, pack, rs := r.directed, r.pack, &r.ranges
+	for i, edge := range keys {
+		src, dst := int32(edge>>32), int32(uint32(edge))
+		rel := int32(0)
+		if b.rels != nil {
+			rel = l.rel(b, i)
+		}
 		if opt.Part != nil {
 			if part := opt.Part(src, dst); part != HeldNone {
 				held.add(part, src, dst, rel)
@@ -245,14 +256,14 @@ func (r *Rows) distributeBlock(l *EdgeList, b *block, out *keyed, opt *Options, 
 			}
 		}
 		row, col, reversed := dst, src, uint64(0)
-		if !r.directed {
+		if !directed {
 			row, col = min(src, dst), max(src, dst)
 			reversed = uint64(uint32(dst-src)) >> 31 // both are 31 bits wide
 		}
-		k := r.ranges.of[uint32(row)>>r.ranges.shift]
+		k := rs.of[uint32(row)>>(rs.shift&31)]
 		at := out.n & (blockLen - 1)
 		out.to[at] = k
-		out.keys[at] = r.pack.key(row-r.ranges.first[k], col, rel, reversed)
+		out.keys[at] = pack.key(row-rs.first[k], col, rel, reversed)
 		if b.vals != nil {
 			out.vals[at] = b.vals[i]
 		}
