@@ -111,12 +111,11 @@ func (b *builder) topology(ctx context.Context, p *Params) error {
 	if b.keys, err = nodeKeys(&t.IDs, b.opt.Threads); err != nil {
 		return err
 	}
-	opt := graph.Options{Directed: p.Direction == Directed, Threads: b.opt.Threads}
+	opt := graph.Options{Directed: p.Direction == Directed, Threads: b.opt.Threads, Progress: b.progress}
 	held, err := b.startHoldout(p.Holdout, &opt)
 	if err != nil {
 		return err
 	}
-	b.progress("rows", 0, 1)
 	rows, err := t.Edges.Rows(ctx, t.NumNodes(), opt)
 	if err != nil {
 		return b.nameNodes(err)

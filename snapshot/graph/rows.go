@@ -34,6 +34,7 @@ type Rows struct {
 	mirrored [][]blockList // [thread][range] the same by col; for each col ascending over threads
 	audit    Audit
 	weighted bool
+	progress func(pass string, done, total int64)
 }
 
 // RowSet is one of the two directions of Rows.
@@ -54,10 +55,18 @@ type Options struct {
 	Part func(src, dst int32) uint8
 	// Held gets the lines that were held out, in no order, from one goroutine at a time.
 	Held func(part uint8, src, dst int32, weight float32, rel int32)
+	// Progress, if not nil, is called by all threads with the edges that have gone through a pass, of that pass's number of them.
+	Progress func(pass string, done, total int64)
 	// sortLen is the most records that are sorted in memory at a time; 0: by the memory given. For tests.
 	sortLen int
 	// rangeLen is how many ends a range should have; 0: 128 Ki. For tests.
 	rangeLen int
+}
+
+func (o *Options) progress(pass string, done, total int64) {
+	if o.Progress != nil {
+		o.Progress(pass, done, total)
+	}
 }
 
 // packing puts an edge into a sort key: the row's place in its range above col, above the relation, and below them one bit that
@@ -94,7 +103,7 @@ func (l *EdgeList) Rows(ctx context.Context, numNodes int, opt Options) (*Rows, 
 	if err := l.close(); err != nil {
 		return nil, err
 	}
-	r := &Rows{numNodes: numNodes, directed: opt.Directed, threads: numThreads(opt.Threads), store: &l.store, weighted: l.opt.Weighted}
+	r := &Rows{numNodes: numNodes, directed: opt.Directed, threads: numThreads(opt.Threads), store: &l.store, weighted: l.opt.Weighted, progress: opt.progress}
 	r.pack = packing{colBits: uint(bits.Len(uint(max(numNodes-1, 0))))}
 	if l.opt.Relational {
 		r.pack.relBits = uint(bits.Len(uint(max(opt.NumRels-1, 0))))
@@ -164,7 +173,8 @@ func (r *Rows) distribute(ctx context.Context, l *EdgeList, opt *Options) ([][]b
 	lists := make([][]blockList, r.threads)
 	errs := make([]error, r.threads)
 	held := make([]heldLines, r.threads)
-	var next atomic.Int64
+	var next, done atomic.Int64
+	total := l.Len()
 	inParallel(r.threads, func(t int) {
 		to := newScatter(&l.store, r.ranges.num(), r.weighted)
 		out := new(keyed)
@@ -183,7 +193,9 @@ func (r *Rows) distribute(ctx context.Context, l *EdgeList, opt *Options) ([][]b
 			}
 			r.distributeBlock(l, b, out, opt, &held[t])
 			to.add(out.to[:out.n], out.keys[:out.n], out.vals[:])
+			n := int64(b.n)
 			l.store.release(l.edges.blocks[i])
+			opt.progress("distribute edges", done.Add(n), total)
 			if errs[t] = ctx.Err(); errs[t] == nil {
 				errs[t] = to.err
 			}
@@ -286,6 +298,7 @@ func (r *Rows) sortRanges(ctx context.Context, byRow [][]blockList, opt *Options
 	r.mirrored = make([][]blockList, r.threads)
 	mergers := make([]*merger, r.threads)
 	errs := make([]error, r.threads)
+	var done atomic.Int64
 	inParallel(r.threads, func(t int) {
 		m := newMerger(r, opt, bounds[t+1]-bounds[t])
 		mergers[t] = m
@@ -297,6 +310,7 @@ func (r *Rows) sortRanges(ctx context.Context, byRow [][]blockList, opt *Options
 				return
 			}
 			byRow[k] = nil
+			opt.progress("sort edges", done.Add(counts[k+1]-counts[k]), counts[len(byRow)])
 		}
 		r.mirrored[t], errs[t] = m.mirror.close()
 	})
@@ -528,6 +542,7 @@ func (s *RowSet) csr(ctx context.Context, alloc Alloc) (CSR, error) {
 		}
 	}
 	err = s.Each(ctx, true, func(e Entries) error {
+		s.rows.progress("rows", e.First, n)
 		copy(c.Indices[e.First:], e.Indices)
 		if c.Weight != nil {
 			copy(c.Weight[e.First:], e.Weight)
