@@ -49,7 +49,7 @@ type RowSet struct {
 type Options struct {
 	Directed bool // keep directions, and the out-rows too; else every pair is stored both ways
 	Threads  int  // 0: GOMAXPROCS; the result does not depend on it
-	NumRels  int  // relations of a relational list, whose numbers are below; 0: one
+	NumRels  int  // relations of a relational list, whose numbers are below; 0 or 1: edges of all relations are of one
 	Lines    bool // want Rows.Lines
 	// Part says of an edge whether it is held out: HeldNone takes it, for others see Held. nil: none is. Called by all threads at a time.
 	Part func(src, dst int32) uint8
@@ -255,7 +255,7 @@ func (r *Rows) distributeBlock(l *EdgeList, b *block, out *keyed, opt *Options, 
 	for i, edge := range keys {
 		src, dst := int32(edge>>32), int32(uint32(edge))
 		rel := int32(0)
-		if b.rels != nil {
+		if pack.relBits > 0 {
 			rel = l.rel(b, i)
 		}
 		if opt.Part != nil {
