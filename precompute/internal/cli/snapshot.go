@@ -27,6 +27,7 @@ type snapshotFlags struct {
 	nodes     []string
 	task      string
 	direction string
+	relations string
 	hops      string
 	params    snapshot.Params // hop thresholds and what to compute beside
 	out       string
@@ -66,6 +67,9 @@ func snapshotCommand(env *command.Env) *cobra.Command {
 	fl.StringVar(&f.in.SrcCol, "src-col", "", "edge source column, by name or number from 1")
 	fl.StringVar(&f.in.DstCol, "dst-col", "", "edge target column")
 	fl.StringVar(&f.in.WeightCol, "weight-col", "", "edge weight column; none switches weights off (default: a column named weight)")
+	fl.StringVar(&f.in.RelCol, "rel-col", "", "edge column with the relation (default: what the format says, as :TYPE of Neo4j's)")
+	fl.StringVar(&f.relations, "relations", relationsKeep, "keep relations apart, or merge: edges of all relations between two nodes are one")
+	fl.StringVar(&f.in.TypeCol, "type-col", "", "column of --nodes with the node type (default: what the format says, as :LABEL of Neo4j's)")
 	fl.StringVar(&f.in.IDCol, "id-col", "", "id column of --nodes and of the tables that have it")
 	fl.StringVar(&f.in.LabelCol, "label-col", "", "label column or columns")
 	fl.StringVar(&f.in.FeatureCols, "feature-cols", "", "feature columns, by names or numbers, or a prefix and * (default: all, of --nodes f0, f1, ...)")
@@ -87,6 +91,12 @@ func snapshotCommand(env *command.Env) *cobra.Command {
 	fl.StringVar(&f.in.TmpDir, "tmp", "", "`directory` for what doesn't fit into memory (default the system's)")
 	return c
 }
+
+// The choices of --relations.
+const (
+	relationsKeep  = "keep"
+	relationsMerge = "merge"
+)
 
 // hopsAuto is the default of --hops.
 const hopsAuto = "auto"
@@ -171,7 +181,7 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 	if err != nil {
 		return id, nil, nil, inputError(err)
 	}
-	if err := checkTables(tables, report); err != nil {
+	if err := checkTables(tables, report, f.params.MergeRelations); err != nil {
 		return id, nil, nil, err
 	}
 	warnings = linesOf(report.Warnings, report, func(f *ingest.FileReport) []string { return f.Warnings })
@@ -249,6 +259,10 @@ func (f *snapshotFlags) check() (err error) {
 		return command.Usage("--direction is %q, not %s or %s", f.direction, snapshot.Undirected, snapshot.Directed)
 	}
 	f.params.Direction = snapshot.Direction(f.direction)
+	if f.relations != relationsKeep && f.relations != relationsMerge {
+		return command.Usage("--relations is %q, not %s or %s", f.relations, relationsKeep, relationsMerge)
+	}
+	f.params.MergeRelations = f.relations == relationsMerge
 	switch f.hops {
 	case hopsAuto:
 		f.params.Hops = snapshot.HopsAuto
@@ -379,7 +393,7 @@ func (f *snapshotFlags) key() (format.Digest, error) {
 		"task": f.task, "direction": f.direction, "feature_cols": f.in.FeatureCols,
 		"feature_norm": f.in.FeatureNorm, "missing_features": f.in.MissingFeatures, "num_features": f.in.NumFeatures, "feature_member": f.in.FeatureMember,
 		"format": f.in.Format, "delimiter": f.in.Delimiter, "header": f.in.Header, "table_header": f.in.TableHeader,
-		"src": f.in.SrcCol, "dst": f.in.DstCol, "weight": f.in.WeightCol, "id": f.in.IDCol, "label": f.in.LabelCol,
+		"rel": f.in.RelCol, "relations": f.relations, "type": f.in.TypeCol, "src": f.in.SrcCol, "dst": f.in.DstCol, "weight": f.in.WeightCol, "id": f.in.IDCol, "label": f.in.LabelCol,
 		"id_type": f.in.IDType, "allow_split_overlap": f.in.AllowSplitOverlap,
 		"hops": f.hops, "compact_below": f.params.CompactBelow, "hub_from": f.params.HubFrom, "expand_limit": f.params.ExpandLimit, "hop2_cap": f.params.Hop2Cap,
 		"holdout": f.params.Holdout, "anonymize": f.keyMark(),
@@ -417,15 +431,12 @@ func inputError(err error) error {
 }
 
 // checkTables holds what ingest reads against what a snapshot of this version stores.
-func checkTables(t *snapshot.Tables, report *ingest.Report) error {
+func checkTables(t *snapshot.Tables, report *ingest.Report, merge bool) error {
 	if t.Features != nil && t.Features.NumCols > format.MaxColumns {
 		return command.BadInput(fmt.Errorf("%d feature columns: a feature table has at most %d", t.Features.NumCols, format.MaxColumns))
 	}
-	if t.Edges.Relational() {
-		report.Warnings = append(report.Warnings, fmt.Sprintf("%d relations were read, which this version doesn't store: edges of different relations between the same nodes are merged", len(t.RelNames)))
-	}
-	if t.Types != nil {
-		report.Warnings = append(report.Warnings, fmt.Sprintf("%d node types were read, which this version doesn't store", len(t.Types.Names)))
+	if n := len(t.RelNames); n > 1 && !merge {
+		report.Notices = append(report.Notices, fmt.Sprintf("%d relations: edges of each are kept apart; --relations merge makes one graph of them", n))
 	}
 	return nil
 }
