@@ -399,7 +399,7 @@ func (t *table) columnsHint() string {
 	if t.names == nil {
 		return "the file has no header"
 	}
-	if len(t.names) == 1 {
+	if len(t.names) == 1 && len(t.firsts) > 0 { // of a text file
 		return t.oneFieldHint()
 	}
 	shown := make([]string, 0, 8)
