@@ -150,6 +150,7 @@ func (b *builder) endHoldout(h *holdout, directed bool) error {
 	if h == nil {
 		return nil
 	}
+	b.progress("held-out pairs", 0, 0)
 	numLines := h.lines.Len()
 	valid, test, err := h.lines.Distinct(directed)
 	if err != nil {

@@ -25,7 +25,7 @@ func Verify(dir string, threads int) error {
 	}
 	return format.Guard(dir, func() error {
 		for _, check := range []func() error{
-			s.verifyKey, func() error { return s.verifyIDs(threads) }, s.verifyRows, s.verifyComponents, s.verifyNorms, s.verifyTables, s.verifyHops, s.verifyRank, s.verifyHoldout,
+			s.verifyKey, func() error { return s.verifyIDs(threads) }, s.verifyRows, s.verifyTypes, s.verifyComponents, s.verifyNorms, s.verifyTables, s.verifyHops, s.verifyRank, s.verifyHoldout,
 		} {
 			if err := check(); err != nil {
 				return err
@@ -55,6 +55,9 @@ func (s *Snapshot) verifyIDs(threads int) error {
 		if len(ids.At(v)) == 0 {
 			return s.wrong("node %d has an empty id", v)
 		}
+		if s.Manifest.Params.Anonymised && !isCode(ids.At(v)) {
+			return s.wrong("node %d has the id %q, but ids are said to be anonymised: %d hexadecimal digits", v, ids.At(v), codeDigits)
+		}
 		if v > 0 && !ids.less(v-1, v) {
 			return s.wrong("ids %q and %q of nodes %d and %d are not in %s order", ids.At(v-1), ids.At(v), v-1, v, ids.Collation)
 		}
@@ -67,6 +70,19 @@ func (s *Snapshot) verifyIDs(threads int) error {
 		return s.wrong("node keys are not the digests of the ids")
 	}
 	return nil
+}
+
+// codeDigits is the length of an anonymised id (SPEC 6).
+const codeDigits = 32
+
+// isCode reports whether an id may be an anonymised one.
+func isCode(id []byte) bool {
+	for _, c := range id {
+		if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f') {
+			return false
+		}
+	}
+	return len(id) == codeDigits
 }
 
 // less reports whether id a stands before id b in the collation.

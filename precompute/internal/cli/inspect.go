@@ -84,6 +84,9 @@ func snapshotText(w io.Writer, d *snapshot.Description) {
 	t.Row("snapshot", d.ID)
 	t.Row("nodes", d.NumNodes)
 	t.Row("edges", fmt.Sprintf("%d (%s, %d entries stored)", d.NumEdges, d.Direction, d.NumEntries))
+	if d.Anonymised {
+		t.Row("ids", "anonymised: HMAC-SHA-256 of the input's under a key, 32 hexadecimal digits")
+	}
 	t.Row("weighted", d.Weighted)
 	t.Row("components", fmt.Sprintf("%d, the largest of %d nodes", d.NumComponents, d.LargestComponent))
 	t.Row("isolated nodes", d.IsolatedNodes)

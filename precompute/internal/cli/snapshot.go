@@ -32,6 +32,7 @@ type snapshotFlags struct {
 	out       string
 	threads   int
 	holdout   holdoutFlags
+	keyFile   string // of --anonymize-key-file
 	mem       string
 	memBytes  int64
 }
@@ -80,6 +81,7 @@ func snapshotCommand(env *command.Env) *cobra.Command {
 	fl.IntVar(&f.params.Hop2Cap, "hop2-cap", hopDefaults.Hop2Cap, "most nodes two hops away to list a node; lowered where hop 2 would be over 5 times hop 1")
 	fl.StringSliceVar(&f.params.With, "with", nil, "compute also: pagerank (and sampling weights), order (a locality order by communities, which batches then uses)")
 	f.holdout.add(fl, &f.in)
+	fl.StringVar(&f.keyFile, "anonymize-key-file", "", "replace the ids by codes, HMAC-SHA-256 under the key in this `file`; no id of the input is in any output then")
 	threadsFlag(c, &f.threads)
 	fl.StringVar(&f.mem, "mem", memAuto, "memory to use about, as 4G or 512MiB; edges that don't fit are sorted on disk (auto: three quarters of what is available)")
 	fl.StringVar(&f.in.TmpDir, "tmp", "", "`directory` for what doesn't fit into memory (default the system's)")
@@ -114,6 +116,9 @@ func runSnapshot(c *cobra.Command, env *command.Env, f *snapshotFlags) error {
 	if err := f.check(); err != nil {
 		return err
 	}
+	if err := f.readKey(env); err != nil {
+		return err
+	}
 	result := snapshotResult{Kind: snapshot.Kind, Out: f.out, Warnings: []string{}}
 	key, err := f.key()
 	if err != nil {
@@ -138,6 +143,9 @@ func runSnapshot(c *cobra.Command, env *command.Env, f *snapshotFlags) error {
 	id, m, warnings, err := f.build(c, env, key, inputs)
 	if err != nil {
 		return err
+	}
+	if f.keyFile != "" && len(warnings) > 0 { // they may name ids
+		warnings = []string{fmt.Sprintf("%d warnings on standard error", len(warnings))}
 	}
 	result.Warnings = append(result.Warnings, warnings...)
 	return f.print(env, &result, id, m, start)
@@ -197,7 +205,7 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 	}
 	var fault *snapshot.EdgeError
 	if errors.As(err, &fault) {
-		err = command.BadInput(fmt.Errorf("%s: %w", strings.Join(baseNames(f.in.Edges), ", "), err))
+		err = command.BadInput(fmt.Errorf("%s: %w%s", strings.Join(baseNames(f.in.Edges), ", "), err, f.codesHint()))
 	}
 	return id, m, warnings, err
 }
@@ -374,8 +382,8 @@ func (f *snapshotFlags) key() (format.Digest, error) {
 		"src": f.in.SrcCol, "dst": f.in.DstCol, "weight": f.in.WeightCol, "id": f.in.IDCol, "label": f.in.LabelCol,
 		"id_type": f.in.IDType, "allow_split_overlap": f.in.AllowSplitOverlap,
 		"hops": f.hops, "compact_below": f.params.CompactBelow, "hub_from": f.params.HubFrom, "expand_limit": f.params.ExpandLimit, "hop2_cap": f.params.Hop2Cap,
-		"holdout": f.params.Holdout,
-		"with":    slices.Compact(slices.Sorted(slices.Values(f.params.With))),
+		"holdout": f.params.Holdout, "anonymize": f.keyMark(),
+		"with": slices.Compact(slices.Sorted(slices.Values(f.params.With))),
 	})
 }
 

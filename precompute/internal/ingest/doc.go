@@ -47,6 +47,8 @@
 // without either, the union of the ids in edges, held-out pairs, features, labels and splits. An id outside a given node set is an
 // error.
 //
+// With AnonymiseKey every id becomes the first 16 bytes of its HMAC-SHA-256 in hexadecimal, and nodes are numbered by these.
+//
 // # Held-out pairs
 //
 // HoldoutEdges names a list for valid, one for test, or both: edge files of any format, whose options are those of Edges. Relations and

@@ -132,6 +132,10 @@ func (r *reader) readHeldList(ctx context.Context, l splitList) error {
 	}
 	t.noteUnused(used...)
 	names := [...]string{t.columnName(cols.src, "src"), t.columnName(cols.dst, "dst"), t.columnName(cols.weight, "weight"), t.columnName(cols.rel, "relation")}
+	mirror, err := r.isMirrored(ctx, t)
+	if err != nil {
+		return err
+	}
 	pairs := r.held.of(l.part)
 	for {
 		ok, err := t.next(ctx)
@@ -153,6 +157,9 @@ func (r *reader) readHeldList(ctx context.Context, l splitList) error {
 			return &Error{File: t.in.name, Line: t.scan.start, Column: names[1], Value: string(t.scan.field(cols.dst)), Msg: "is the other end too: a self loop is no pair to hold out"}
 		}
 		pairs.Src, pairs.Dst = append(pairs.Src, src), append(pairs.Dst, dst)
+		if mirror {
+			pairs.Src, pairs.Dst = append(pairs.Src, dst), append(pairs.Dst, src)
+		}
 		if cols.weight >= 0 {
 			w, fault := parseFloat32(t.scan.field(cols.weight))
 			if t.scan.isNull(cols.weight) {
@@ -161,7 +168,9 @@ func (r *reader) readHeldList(ctx context.Context, l splitList) error {
 			if fault != numberOK || w < 0 {
 				return weightError(&t.scan, t.scan.field(cols.weight), names[2], w, fault)
 			}
-			pairs.Weight = append(pairs.Weight, w)
+			if pairs.Weight = append(pairs.Weight, w); mirror {
+				pairs.Weight = append(pairs.Weight, w)
+			}
 		}
 		if cols.rel >= 0 {
 			rel := t.scan.field(cols.rel)
@@ -171,6 +180,19 @@ func (r *reader) readHeldList(ctx context.Context, l splitList) error {
 			pairs.Rel = append(pairs.Rel, r.rels.names.add(rel))
 		}
 	}
+}
+
+// isMirrored reports whether each pair of a list comes back too: a symmetric matrix, with directions kept. Such a list has no relations.
+func (r *reader) isMirrored(ctx context.Context, t *table) (bool, error) {
+	if t.report.Format != FormatMTX || !r.opt.Directed {
+		return false, nil
+	}
+	head, h, err := openMTXText(ctx, &r.opt, t.in.path, roleEdges)
+	if err != nil {
+		return false, err
+	}
+	head.close()
+	return h.symmetric, nil
 }
 
 // checkRelation refuses a relation that an edge can't have.
@@ -210,6 +232,9 @@ func differ(file, first string, firstHas bool, what, hint string) error {
 
 // checkHeldTwice refuses a pair that is in both lists, in whatever direction.
 func (r *reader) checkHeldTwice(ctx context.Context) error {
+	if r.held.pairs[0].Len() == 0 || r.held.pairs[1].Len() == 0 {
+		return nil
+	}
 	_, err := graph.HoldoutPairs(r.dict.len(), r.held.pairs[0], r.held.pairs[1])
 	var twice *graph.HeldTwiceError
 	if !errors.As(err, &twice) {

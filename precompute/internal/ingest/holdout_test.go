@@ -54,6 +54,8 @@ func TestHoldout(t *testing.T) {
 		{"types", Options{Edges: []string{typed}}, list("v.csv", ":TYPE,:START_ID,weight,:END_ID\nadores,a,3,c\nlikes,b,4,c\n"), "", "[[a c adores 3 b c likes 4] []]", "a b c"},
 		{"no types", Options{Edges: []string{typed}}, list("v.csv", "b,c\n"), list("t.csv", "a,c\n"), "[[b c] [a c]]", "a b c"},
 		{"triples", Options{Edges: []string{list("train.tsv", "a\tr\tb\n")}, Format: FormatTriples}, list("v.tsv", "b\tq\ta\n"), "", "[[b a q] []]", "a b"},
+		{"symmetric matrix, directed", Options{Edges: []string{list("e.csv", "1,2\n3,2\n")}, Directed: true}, list("v.mtx", "%%MatrixMarket matrix coordinate pattern symmetric\n3 3 1\n2 1\n"), "", "[[2 1 1 2] []]", "1 2 3"},
+		{"symmetric matrix with weights, directed", Options{Edges: []string{list("e.csv", "src,dst,weight\n1,2,1\n")}, Directed: true}, list("v.mtx", "%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n2 1 5\n"), "", "[[2 1 5 1 2 5] []]", "1 2"},
 		{"Parquet", Options{Edges: []string{in("22-parquet-nulls-types", "edges_ok.parquet")}, WeightCol: WeightNone}, in("22-parquet-nulls-types", "edges_ok.parquet"), "", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -104,6 +104,9 @@ type Options struct {
 	MissingFeatures   string
 	MaxFeatureBytes   int64 // most bytes of the dense float32 matrix; 0 = DefaultMaxFeatureBytes
 	AllowSplitOverlap bool  // a node in two parts of one split is a warning
+	// AnonymiseKey replaces the ids by codes under this key (codesOf), before anything else is made of them; at least
+	// MinAnonymiseKey bytes; nil = the ids stay. Messages name the input's ids; class, split, relation and type names stay.
+	AnonymiseKey []byte
 	// Directed says that directions will be kept: undirected edges of GraphML and Matrix Market files come both ways.
 	Directed bool
 	Stdin    io.Reader // what the edge file - stands for; nil = the process's
@@ -178,6 +181,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if len(o.Edges) == 0 && o.Dataset == "" {
 		return o, &Error{Err: ErrOption, Msg: "no edge file given"}
+	}
+	if o.AnonymiseKey != nil && len(o.AnonymiseKey) < MinAnonymiseKey {
+		return o, &Error{Err: ErrOption, Msg: fmt.Sprintf("the key to anonymise ids has %d bytes, not at least %d", len(o.AnonymiseKey), MinAnonymiseKey)}
 	}
 	if o.FeatureMember == "" {
 		o.FeatureMember = "x"

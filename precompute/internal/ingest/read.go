@@ -89,19 +89,23 @@ func (r *reader) run(ctx context.Context) (*snapshot.Tables, error) {
 	}
 	ids, number := r.dict.sorted(r.opt.IDType == IDString, r.opt.Threads)
 	r.dict = nil
+	ids, shown, err := r.anonymise(ids, number)
+	if err != nil {
+		return nil, err
+	}
 	tables := &snapshot.Tables{IDs: ids, Edges: edges, Types: r.types.place(number)}
 	var relNumber []int32
 	tables.RelNames, relNumber = r.rels.place()
 	edges.Renumber(r.throughBoth(edgeNumber, number), relNumber)
 	tables.Held = r.held.place(number, relNumber)
 	r.report.NumNodes = int64(ids.Len())
-	if tables.Features, err = r.placeFeatures(ctx, &ids, number); err != nil {
+	if tables.Features, err = r.placeFeatures(ctx, &shown, number); err != nil {
 		return nil, err
 	}
 	if tables.Labels, err = r.placeLabels(number); err != nil {
 		return nil, err
 	}
-	if tables.Splits, err = r.placeSplits(&ids, number, tables.Labels); err != nil {
+	if tables.Splits, err = r.placeSplits(&shown, number, tables.Labels); err != nil {
 		return nil, err
 	}
 	return tables, nil
