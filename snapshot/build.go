@@ -82,12 +82,14 @@ type builder struct {
 	opt    Options
 	files  []*pendingFile
 
-	graph      *graph.Graph
-	in, out    *graph.CSR // its rows without relations
-	keys       []uint64
-	components []int32 // component of each node
-	sizes      []int64 // nodes of each component
-	gcn, mean  graph.Norm
+	graph   *graph.Graph
+	in, out *graph.CSR // its rows without relations
+
+	edgesPerRel []format.Int // nil without relations
+	keys        []uint64
+	components  []int32 // component of each node
+	sizes       []int64 // nodes of each component
+	gcn, mean   graph.Norm
 
 	held      *Held // nil without held-out pairs
 	heldAudit *HeldoutAudit
@@ -136,6 +138,10 @@ func (b *builder) topology(ctx context.Context, p *Params) error {
 	g := b.graph
 	if b.in, b.out, err = simple(&g.In, g.Out, b.opt.Scratch.array); err != nil {
 		return err
+	}
+	b.edgesPerRel = edgesPerRel(g, len(t.RelNames))
+	if b.held != nil {
+		b.heldAudit.compare(&g.In, g.Out, b.held, b.edgesPerRel)
 	}
 	b.progress("components", 0, 1)
 	b.components, b.sizes = graph.Components(&g.In, !opt.Directed, b.opt.Threads)

@@ -185,7 +185,7 @@ func (b *builder) manifest(p Params) (*Manifest, error) {
 		Kind: Kind, FormatVersion: format.Version, Params: p,
 		Collation: t.IDs.Collation, Weighted: g.In.Weight != nil,
 		NumNodes: format.Int(t.NumNodes()), NumEdges: format.Int(g.Audit.NumEdges), NumEntries: format.Int(g.In.NumEntries()),
-		NumRels: format.Int(max(1, len(t.RelNames))), EdgesPerRel: edgesPerRel(g, len(t.RelNames)), NodesPerType: nodesPerType(t.Types),
+		NumRels: format.Int(max(1, len(t.RelNames))), EdgesPerRel: b.edgesPerRel, NodesPerType: nodesPerType(t.Types),
 		Splits: []string{}, Files: []format.FileInfo{}, Heldout: b.heldAudit, Hop2: b.hop2Audit, PageRank: b.rankAudit,
 		Audit: Audit{
 			NumLines: format.Int(g.Audit.NumLines), DuplicatesMerged: format.Int(g.Audit.DuplicatesMerged),

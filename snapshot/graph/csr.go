@@ -51,6 +51,17 @@ func (c *CSR) Loop(v int32) (entry int64, ok bool) {
 	return c.Indptr[v] + int64(i), ok
 }
 
+// Find returns the entry of row v that leads to u by a relation, 0 where there are none. O(log degree).
+func (c *CSR) Find(v, u, rel int32) (entry int64, ok bool) {
+	i, ok := slices.BinarySearch(c.Row(v), u)
+	for entry = c.Indptr[v] + int64(i); c.Rel != nil && entry < c.Indptr[v+1] && c.Indices[entry] == u; entry++ {
+		if c.Rel[entry] == rel {
+			return entry, true
+		}
+	}
+	return entry, ok && c.Rel == nil
+}
+
 // loops returns the entries of v's self loops: one, or one for each relation that has it.
 func (c *CSR) loops(v int32) (first, end int64) {
 	first, ok := c.Loop(v)

@@ -55,7 +55,7 @@ func VerifyCSR(numNodes int, c *CSR, symmetric bool) error {
 	}
 	for v := range int32(numNodes) {
 		for i, u := range c.Row(v) {
-			j, ok := c.find(u, v, at(c.Rel, int(c.Indptr[v])+i))
+			j, ok := c.Find(u, v, at(c.Rel, int(c.Indptr[v])+i))
 			if !ok {
 				return fmt.Errorf("row %d holds %d, but row %d does not hold %d", v, u, u, v)
 			}
@@ -65,17 +65,6 @@ func VerifyCSR(numNodes int, c *CSR, symmetric bool) error {
 		}
 	}
 	return nil
-}
-
-// find returns the entry of row v that leads to u by a relation. O(log degree).
-func (c *CSR) find(v, u, rel int32) (entry int64, ok bool) {
-	i, ok := slices.BinarySearch(c.Row(v), u)
-	for entry = c.Indptr[v] + int64(i); c.Rel != nil && entry < c.Indptr[v+1] && c.Indices[entry] == u; entry++ {
-		if c.Rel[entry] == rel {
-			return entry, true
-		}
-	}
-	return entry, ok && c.Rel == nil
 }
 
 // VerifyGraph checks g's rows, that Out holds the arcs of In, and that the audit says what the rows say. The
@@ -104,7 +93,7 @@ func verifyReversed(a, b *CSR) error {
 	}
 	for v := range int32(a.NumNodes()) {
 		for i, u := range a.Row(v) {
-			j, ok := b.find(u, v, at(a.Rel, int(a.Indptr[v])+i))
+			j, ok := b.Find(u, v, at(a.Rel, int(a.Indptr[v])+i))
 			if !ok {
 				return fmt.Errorf("arc %d -> %d is in the in-rows only", u, v)
 			}
@@ -132,7 +121,7 @@ func verifyAudit(g *Graph) error {
 				continue
 			}
 			arcs++
-			if _, mutual := g.In.find(u, int32(v), at(g.In.Rel, int(g.In.Indptr[v])+i)); !mutual {
+			if _, mutual := g.In.Find(u, int32(v), at(g.In.Rel, int(g.In.Indptr[v])+i)); !mutual {
 				oneWay++
 			}
 			degrees[v]++
