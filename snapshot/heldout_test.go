@@ -102,6 +102,7 @@ func TestHoldoutIsTheGraphWithout(t *testing.T) {
 				}
 				without := randomTables(seed, 0, weighted)
 				without.Edges = graph.EdgesOf(rest.Src, rest.Dst, rest.Weight, nil)
+				without.Declared = true // a node stays without its edges
 				p.Holdout = nil
 				hand := openIn(t, without, p, 2)
 				for _, name := range []string{IDsFile, TopologyFile, HopsFile, RankFile} {
