@@ -94,6 +94,9 @@ type builder struct {
 	held      *Held // nil without held-out pairs
 	heldAudit *HeldoutAudit
 
+	lines  *graph.Lines // these two nil unless Params.Updatable
+	update *UpdateInfo
+
 	hop1      *graph.Hop1 // nil without
 	hop2      *graph.Hop2
 	hop2Audit *Hop2Audit
@@ -118,7 +121,7 @@ func (b *builder) topology(ctx context.Context, p *Params) error {
 	if b.keys, err = nodeKeys(&t.IDs, b.opt.Threads); err != nil {
 		return err
 	}
-	opt := graph.Options{Directed: p.Direction == Directed, NumRels: len(t.RelNames), Threads: b.opt.Threads, Progress: b.progress}
+	opt := graph.Options{Directed: p.Direction == Directed, NumRels: len(t.RelNames), Threads: b.opt.Threads, Progress: b.progress, Lines: p.Updatable}
 	held, err := b.startHoldout(p.Holdout, &opt)
 	if err != nil {
 		return err
@@ -128,6 +131,7 @@ func (b *builder) topology(ctx context.Context, p *Params) error {
 		return b.nameNodes(err)
 	}
 	t.Edges = nil
+	b.keepLines(rows.Lines)
 	if err := b.endHoldout(held, opt.Directed); err != nil {
 		return err
 	}
@@ -196,6 +200,9 @@ func (b *builder) startTables() {
 	}
 	if b.held != nil {
 		b.startRecords(HeldoutFile, format.FileHeldout, b.heldRecords())
+	}
+	if sections := b.lineSections(); sections != nil {
+		b.start(LinesFile, format.FileLines, b.header(), sections)
 	}
 }
 

@@ -39,11 +39,12 @@ type Description struct {
 	MaxDegree        int64               `json:"max_degree"`
 	DegreeHistogram  []int64             `json:"degree_histogram"` // [0] degree 0, [k] degrees 2^(k-1)..2^k-1
 	Hops             int                 `json:"hops"`
-	Hop1             *Hop1Description    `json:"hop1"`     // null with hops 0
-	Hop2             *Hop2Description    `json:"hop2"`     // null unless hops is 2
-	PageRank         *RankAudit          `json:"pagerank"` // null without
-	Order            bool                `json:"order"`    // whether there is a locality order
-	Heldout          *HeldoutDescription `json:"heldout"`  // null without held-out pairs
+	Hop1             *Hop1Description    `json:"hop1"`      // null with hops 0
+	Hop2             *Hop2Description    `json:"hop2"`      // null unless hops is 2
+	PageRank         *RankAudit          `json:"pagerank"`  // null without
+	Order            bool                `json:"order"`     // whether there is a locality order
+	Heldout          *HeldoutDescription `json:"heldout"`   // null without held-out pairs
+	Updatable        bool                `json:"updatable"` // whether it can be the base of an update
 	Bytes            int64               `json:"bytes"`
 	Files            []format.FileSizes  `json:"files"`
 }
@@ -120,6 +121,7 @@ func Describe(dir string) (*Description, error) {
 		d.Types = namedCounts(s.Types.Names, m.NodesPerType)
 	}
 	s.describeHops(d)
+	d.Updatable = m.Params.Updatable
 	d.PageRank, d.Order, d.Heldout = m.PageRank, s.Order != nil, m.describeHeldout()
 	s.countLabels(d)
 	s.countSplits(d)

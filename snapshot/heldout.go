@@ -252,17 +252,24 @@ func (s *Snapshot) takeHeldout(r *format.Record) error {
 	})
 }
 
+// verifyShared counts again what the lists and the message graph have in common.
+func (s *Snapshot) verifyShared() error {
+	a := s.Manifest.Heldout
+	if a == nil {
+		return nil
+	}
+	want := *a
+	want.KnownValid, want.KnownTest = 0, 0
+	want.compare(&s.In, s.Out, s.Held, s.Manifest.EdgesPerRel)
+	if want != *a {
+		return s.wrong("heldout counts %+v, the rows give %+v", *a, want)
+	}
+	return nil
+}
+
 // verifyHoldout checks that the lists are what the parameters say, and that the rows hold none of their pairs.
 func (s *Snapshot) verifyHoldout() error {
 	p, a := s.Manifest.Params.Holdout, s.Manifest.Heldout
-	if a != nil {
-		want := *a
-		want.KnownValid, want.KnownTest = 0, 0
-		want.compare(&s.In, s.Out, s.Held, s.Manifest.EdgesPerRel)
-		if want != *a {
-			return s.wrong("heldout counts %+v, the rows give %+v", *a, want)
-		}
-	}
 	if p == nil {
 		if a != nil && (a.NumLines != 0 || a.MissingValid != 0 || a.MissingTest != 0) {
 			return s.wrong("heldout counts %d lines and missing pairs, but nothing was held out", a.NumLines)

@@ -113,7 +113,7 @@ func (m *Manifest) checkParams() error {
 	case (m.PageRank != nil) != p.has(WithPageRank):
 		return fmt.Errorf("with %v, but pagerank is there: %t", p.With, m.PageRank != nil)
 	}
-	return nil
+	return m.checkUpdate()
 }
 
 // hop1Of views the index of neighbours in r; nil where it is absent.

@@ -24,6 +24,7 @@ const (
 	RelationsFile = "relations.plf"
 	TypesFile     = "types.plf"
 	HeldoutFile   = "heldout.plf"
+	LinesFile     = "lines.plf"
 )
 
 // Direction says whether an edge's two ends play different parts.
@@ -52,6 +53,7 @@ type Params struct {
 
 	Holdout    *HoldoutParams `json:"holdout,omitempty"`    // nil: nothing is held out of the edges
 	Anonymised bool           `json:"anonymized,omitempty"` // the external ids are codes of those of the input (SPEC 6)
+	Updatable  bool           `json:"updatable"`            // the snapshot remembers its lines (SPEC 6.2); false, once settled, with Holdout
 }
 
 // HopsAuto as Params.Hops asks for 2 up to a million nodes, else for 1.
@@ -92,6 +94,7 @@ func (p Params) Settle(numNodes int) (Params, error) {
 	if p.Holdout, err = p.Holdout.settle(); err != nil {
 		return p, err
 	}
+	p.Updatable = p.Updatable && p.Holdout == nil
 	p.With = append([]string{}, p.With...)
 	slices.Sort(p.With)
 	p.With = slices.Compact(p.With)
@@ -173,6 +176,7 @@ type Manifest struct {
 	Splits        []string          `json:"splits"`
 	Audit         Audit             `json:"audit"`
 	Heldout       *HeldoutAudit     `json:"heldout,omitempty"`  // with held-out pairs
+	Update        *UpdateInfo       `json:"update,omitempty"`   // with params.updatable
 	Hop2          *Hop2Audit        `json:"hop2,omitempty"`     // with params.hops 2
 	PageRank      *RankAudit        `json:"pagerank,omitempty"` // with params.with pagerank
 	Files         []format.FileInfo `json:"files"`
@@ -186,7 +190,7 @@ func (b *builder) manifest(p Params) (*Manifest, error) {
 		Collation: t.IDs.Collation, Weighted: g.In.Weight != nil,
 		NumNodes: format.Int(t.NumNodes()), NumEdges: format.Int(g.Audit.NumEdges), NumEntries: format.Int(g.In.NumEntries()),
 		NumRels: format.Int(max(1, len(t.RelNames))), EdgesPerRel: b.edgesPerRel, NodesPerType: nodesPerType(t.Types),
-		Splits: []string{}, Files: []format.FileInfo{}, Heldout: b.heldAudit, Hop2: b.hop2Audit, PageRank: b.rankAudit,
+		Splits: []string{}, Files: []format.FileInfo{}, Heldout: b.heldAudit, Update: b.update, Hop2: b.hop2Audit, PageRank: b.rankAudit,
 		Audit: Audit{
 			NumLines: format.Int(g.Audit.NumLines), DuplicatesMerged: format.Int(g.Audit.DuplicatesMerged),
 			SelfLoops: format.Int(g.Audit.SelfLoops), IsolatedNodes: format.Int(g.Audit.IsolatedNodes),

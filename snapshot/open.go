@@ -43,11 +43,14 @@ type Snapshot struct {
 	Weights []float32 // [NumNodes] chance of a node within its component
 	Masses  []float64 // [components] chance of a component
 
+	Lines *graph.Lines // of the edges of the rows; nil unless params.updatable
+
 	Held *Held // held-out pairs, which are not in the rows; nil without
 
 	Order []int32 // [NumNodes] node at each place of the locality order; nil without params.with order
 
 	gcn, mean graph.Norm
+	named     []byte // a bit a node, where tables name some (IsNamed)
 	files     []*format.File
 	checked   bool // by the writer, in this process: what is in the files needs no second look
 }
@@ -101,6 +104,7 @@ func (s *Snapshot) open() error {
 		{RelationsFile, format.FileLabels, len(m.EdgesPerRel) > 0, s.takeRelations},
 		{TypesFile, format.FileLabels, len(m.NodesPerType) > 0, s.takeTypes},
 		{HeldoutFile, format.FileHeldout, m.Heldout != nil, s.takeHeldout},
+		{LinesFile, format.FileLines, m.Update.hasFile(), s.takeLines},
 	} {
 		place := filepath.Join(filepath.Base(s.Dir), format.ManifestName)
 		switch listed := s.has(load.name); {
@@ -121,6 +125,9 @@ func (s *Snapshot) open() error {
 				return err
 			}
 		}
+	}
+	if s.Lines == nil {
+		s.linesOf(nil)
 	}
 	return nil
 }

@@ -19,6 +19,8 @@ type Tables struct {
 	Splits   *Splits         // nil: no splits
 	Types    *Types          // nil: one node type
 	Held     *Held           // lists of pairs to hold out of Edges, or to store beside them (Params.Holdout); nil: none
+	Declared bool            // the input has a table of all nodes, so that no other can appear and none goes
+	Named    []bool          // [NumNodes] unless Declared: whether a table, not only edges, names the node; nil: none is named
 	RelNames []string        // names of the relations of Edges, sorted; nil where they have none
 }
 

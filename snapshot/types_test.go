@@ -15,7 +15,7 @@ import (
 func relTables(seed, order uint64, weighted bool) *Tables {
 	r := rand.New(rand.NewPCG(seed, 1))
 	n := 2 + r.IntN(60)
-	t := &Tables{RelNames: []string{"a", "b", "c"}, Types: &Types{Names: []string{"", "X"}}}
+	t := &Tables{RelNames: []string{"a", "b", "c"}, Types: &Types{Names: []string{"", "X"}}, Declared: true}
 	var ids []string
 	for v := range n {
 		ids = append(ids, fmt.Sprintf("n%03d", v))

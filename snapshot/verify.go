@@ -13,7 +13,7 @@ import (
 
 // Verify recomputes all that a snapshot claims: the digest of every file, every CRC and
 // bound, and from the rows alone the components, the norm factors, the counts, the
-// node keys, the hop index, the ranks, the locality order and that no held-out pair is in the rows; the ids must rise in their collation. Errors are of format's classes.
+// lines, the node keys, the hop index, the ranks, the locality order and that no held-out pair is in the rows; the ids must rise in their collation. Errors are of format's classes.
 func Verify(dir string, threads int) error {
 	s, err := Open(dir) // CRC, bounds and cross-references
 	if err != nil {
@@ -25,7 +25,7 @@ func Verify(dir string, threads int) error {
 	}
 	return format.Guard(dir, func() error {
 		for _, check := range []func() error{
-			s.verifyKey, func() error { return s.verifyIDs(threads) }, s.verifyRows, s.verifyTypes, s.verifyComponents, s.verifyNorms, s.verifyTables, s.verifyHops, s.verifyRank, s.verifyHoldout,
+			s.verifyKey, func() error { return s.verifyIDs(threads) }, s.verifyRows, s.verifyTypes, s.verifyLines, s.verifyComponents, s.verifyNorms, s.verifyTables, s.verifyHops, s.verifyRank, s.verifyHoldout, s.verifyShared,
 		} {
 			if err := check(); err != nil {
 				return err

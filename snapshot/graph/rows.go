@@ -325,10 +325,11 @@ func (r *Rows) sortRanges(ctx context.Context, byRow [][]blockList, opt *Options
 		r.audit.OneDirectional += m.oneDirectional
 	}
 	if opt.Lines {
-		r.Lines = &Lines{}
-		for _, m := range mergers {
-			r.Lines.append(m.lines)
+		parts := make([]*Lines, len(mergers))
+		for t, m := range mergers {
+			parts[t], m.lines = m.lines, nil
 		}
+		r.Lines = joinLines(parts)
 	}
 	return nil
 }
@@ -555,10 +556,13 @@ func (s *RowSet) csr(ctx context.Context, alloc Alloc) (CSR, error) {
 	return c, err
 }
 
-// sumAscending sorts w and adds it up in float64. A sum of zeros is +0, whatever their signs.
+// sumAscending sorts w and adds it up in float64. Zeros in w become +0, whatever their signs.
 func sumAscending(w []float32) float64 {
 	if len(w) > 1 {
 		slices.Sort(w)
+	}
+	for i := 0; i < len(w) && w[i] == 0; i++ {
+		w[i] = 0
 	}
 	sum := 0.0
 	for _, x := range w {

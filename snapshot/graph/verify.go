@@ -418,3 +418,54 @@ func VerifyTranspose(numDst, numSrc int, indptr []int64, indices []int32, tIndpt
 	}
 	return nil
 }
+
+// VerifyLines checks that l is what lines of the edges of c would leave, of which there are numLines in all: as many edges, each with lines,
+// in the code that fits them, loops and arcs in no other way round; that as many pairs as said are listed one way only (directed, the rows
+// say that); and that the weights of an edge's lines ascend and add up to its own. l must have passed Check and c VerifyCSR. O(E).
+func VerifyLines(c *CSR, directed bool, l *Lines, numLines, oneDirectional int64) error {
+	cursor := lineCursor{l: l}
+	var lines, oneWay int64
+	for v := range int32(c.NumNodes()) {
+		for e := c.Indptr[v]; e < c.Indptr[v+1]; e++ {
+			u := c.Indices[e]
+			if !directed && u < v {
+				continue
+			}
+			if cursor.edge == l.N {
+				return fmt.Errorf("lines of %d edges, the rows have more", l.N)
+			}
+			code := l.At(cursor.edge)
+			count, weights := cursor.next()
+			switch {
+			case code == LinesBoth && c.Weight != nil, code == LinesCounted && codeOf(count, c.Weight != nil) != code:
+				return fmt.Errorf("edge %d, %d of %d and %d lines has the code %d", u, v, count[0], count[1], code)
+			case (directed || u == v) && count[1] > 0:
+				return fmt.Errorf("edge %d, %d is listed the other way round, which it hasn't", u, v)
+			}
+			lines += count[0] + count[1]
+			if u != v && (count[0] == 0 || count[1] == 0) {
+				oneWay++
+			}
+			if weights == nil {
+				continue
+			}
+			sum := 0.0
+			for i, w := range weights {
+				if !(w >= 0 && w <= math.MaxFloat32) || math.Signbit(float64(w)) || i > 0 && w < weights[i-1] {
+					return fmt.Errorf("weight %d of the lines of edge %d, %d is %g, want finite, >= 0 and ascending", i, u, v, w)
+				}
+				sum += float64(w)
+			}
+			if float32(sum) != c.Weight[e] {
+				return fmt.Errorf("weights of the lines of edge %d, %d add up to %g, its own is %g", u, v, float32(sum), c.Weight[e])
+			}
+		}
+	}
+	if cursor.edge != l.N {
+		return fmt.Errorf("lines of %d edges, the rows have %d", l.N, cursor.edge)
+	}
+	if lines != numLines || !directed && oneWay != oneDirectional {
+		return fmt.Errorf("%d lines with %d pairs one way only, want %d and %d", lines, oneWay, numLines, oneDirectional)
+	}
+	return nil
+}

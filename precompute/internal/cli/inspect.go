@@ -111,6 +111,7 @@ func snapshotText(w io.Writer, d *snapshot.Description) {
 		t.Row("locality order", "by communities within components")
 	}
 	heldoutText(t, d.Heldout)
+	t.Row("updatable", d.Updatable)
 	t.Row("features", fmt.Sprintf("%d (norm %s)", d.NumFeatures, d.FeatureNorm))
 	if d.Task != "" {
 		t.Row("labels", fmt.Sprintf("%s, %d classes, %d nodes unlabelled", d.Task, d.NumClasses, d.Unlabelled))

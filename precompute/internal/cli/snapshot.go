@@ -90,6 +90,7 @@ func snapshotCommand(env *command.Env) *cobra.Command {
 	fl.StringSliceVar(&f.params.With, "with", nil, "compute also: pagerank (and sampling weights), order (a locality order by communities, which batches then uses)")
 	f.holdout.add(fl, &f.in)
 	fl.StringVar(&f.keyFile, "anonymize-key-file", "", "replace the ids by codes, HMAC-SHA-256 under the key in this `file`; no id of the input is in any output then")
+	fl.BoolVar(&f.params.Updatable, "updatable", true, "remember which lines made which edge, which an update of the snapshot needs (not with held-out pairs)")
 	threadsFlag(c, &f.threads)
 	fl.StringVar(&f.mem, "mem", memAuto, "memory to use about, as 4G or 512MiB; edges that don't fit are sorted on disk (auto: three quarters of what is available)")
 	fl.StringVar(&f.in.TmpDir, "tmp", "", "`directory` for what doesn't fit into memory (default the system's)")
@@ -419,7 +420,7 @@ func (f *snapshotFlags) key() (format.Digest, error) {
 		"rel": f.in.RelCol, "relations": f.relations, "triples": f.tripleLists, "type": f.in.TypeCol, "src": f.in.SrcCol, "dst": f.in.DstCol, "weight": f.in.WeightCol, "id": f.in.IDCol, "label": f.in.LabelCol,
 		"id_type": f.in.IDType, "allow_split_overlap": f.in.AllowSplitOverlap,
 		"hops": f.hops, "compact_below": f.params.CompactBelow, "hub_from": f.params.HubFrom, "expand_limit": f.params.ExpandLimit, "hop2_cap": f.params.Hop2Cap,
-		"holdout": f.params.Holdout, "anonymize": f.keyMark(),
+		"holdout": f.params.Holdout, "anonymize": f.keyMark(), "updatable": f.params.Updatable,
 		"with": slices.Compact(slices.Sorted(slices.Values(f.params.With))),
 	})
 }

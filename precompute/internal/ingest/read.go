@@ -20,6 +20,7 @@ type reader struct {
 	report   *Report
 	dict     *dict
 	declared bool   // the node set is what the edge files declare, in several of them perhaps the same
+	named    []bool // by number: the id stands in a table, a list of held-out pairs, or is the number of a row
 	closer   string // what closed dict, for messages: "is not an id in nodes.csv"
 
 	weightFile string // first edge file with rows
@@ -87,13 +88,17 @@ func (r *reader) run(ctx context.Context) (*snapshot.Tables, error) {
 	if r.dict.len() == 0 {
 		return nil, &Error{File: filepath.Base(cmp.Or(r.opt.Nodes, r.opt.Edges[0])), Msg: "there are no nodes: the input holds no ids"}
 	}
+	declared := r.dict.closed
 	ids, number := r.dict.sorted(r.opt.IDType == IDString, r.opt.Threads)
 	r.dict = nil
 	ids, shown, err := r.anonymise(ids, number)
 	if err != nil {
 		return nil, err
 	}
-	tables := &snapshot.Tables{IDs: ids, Edges: edges, Types: r.types.place(number)}
+	tables := &snapshot.Tables{IDs: ids, Edges: edges, Types: r.types.place(number), Declared: declared}
+	if !declared {
+		tables.Named = r.placeNamed(number)
+	}
 	var relNumber []int32
 	tables.RelNames, relNumber = r.rels.place()
 	edges.Renumber(r.throughBoth(edgeNumber, number), relNumber)
@@ -109,6 +114,18 @@ func (r *reader) run(ctx context.Context) (*snapshot.Tables, error) {
 		return nil, err
 	}
 	return tables, nil
+}
+
+// placeNamed returns which nodes are named, nil if none is.
+func (r *reader) placeNamed(number []int32) []bool {
+	if r.named == nil {
+		return nil
+	}
+	named := make([]bool, len(number))
+	for i, ok := range r.named {
+		named[number[i]] = ok
+	}
+	return named
 }
 
 // throughBoth returns second[first[i]] for each i, in first's memory; first may be nil for i itself.
@@ -145,7 +162,16 @@ func (r *reader) number(t *table, col int, column string) (int32, error) {
 	if num < 0 {
 		return 0, r.numberError(num, t.in.name, t.scan.start, column, string(id))
 	}
+	r.name(num)
 	return num, nil
+}
+
+// name notes that a table names an id.
+func (r *reader) name(num int32) {
+	if !r.dict.closed {
+		r.named = grow(r.named, int(num)+1, false)
+		r.named[num] = true
+	}
 }
 
 // rowNumber returns the number of the node that a row without an id belongs to: that of the same row of Nodes, or of
@@ -162,6 +188,7 @@ func (r *reader) rowNumber(t *table) (int32, error) {
 	if num < 0 {
 		return 0, r.numberError(num, t.in.name, t.scan.start, "", fmt.Sprint(row))
 	}
+	r.name(num)
 	return num, nil
 }
 
