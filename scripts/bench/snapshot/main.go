@@ -41,6 +41,7 @@ func main() {
 
 type bench struct {
 	nodes, pairs, runs int
+	touchGiB           int
 	mem, dir, bin      string
 	ceilings, index    bool
 	machine            ceilings
