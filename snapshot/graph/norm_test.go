@@ -254,9 +254,9 @@ func TestNormExtremes(t *testing.T) {
 		for kind, want := range map[NormKind]string{NormGCN: tc.gcn, NormMean: tc.mean} {
 			norms := GCN
 			if kind == NormMean {
-				norms = meanErr
+				norms = Mean
 			}
-			norm, err := norms(c, 2)
+			norm, err := norms(c, 2, nil)
 			var normErr *NormError
 			switch {
 			case want == "" && err != nil:
