@@ -17,7 +17,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
+	"time"
 )
 
 func main() {
@@ -162,20 +162,50 @@ func (b *bench) once(edges string) (result, error) {
 	}
 	touch(b.touchGiB)
 	c := exec.Command(b.bin, "snapshot", "--edges", edges, "--hops", "1", "--mem", b.mem, "--tmp", b.dir, "--out", out, "--json")
-	var stderr strings.Builder
-	c.Stderr = &stderr
-	stdout, err := c.Output()
-	if err != nil {
+	var stdout, stderr strings.Builder
+	c.Stdout, c.Stderr = &stdout, &stderr
+	if err := c.Start(); err != nil {
+		return result{}, err
+	}
+	peak := watchMemory(c.Process.Pid)
+	if err := c.Wait(); err != nil {
 		return result{}, fmt.Errorf("%w\n%s", err, stderr.String())
 	}
 	var r result
-	if err := json.Unmarshal(stdout, &r); err != nil {
+	if err := json.Unmarshal([]byte(stdout.String()), &r); err != nil {
 		return r, err
 	}
-	usage := c.ProcessState.SysUsage().(*syscall.Rusage)
-	r.rssBytes = usage.Maxrss << 10
+	r.rssBytes = peak()
 	r.cpu = (c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Seconds()
 	return r, nil
+}
+
+// watchMemory follows the peak of a process's resident memory; what it returns gives it, once the process is over. (The system's own word, ru_maxrss,
+// begins with the memory of the process that started this one.)
+func watchMemory(pid int) (peak func() int64) {
+	most := make(chan int64)
+	stop := make(chan struct{})
+	go func() {
+		var kib int64
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				most <- kib << 10
+				return
+			case <-tick.C:
+				status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+				if err != nil {
+					continue
+				}
+				if _, rest, ok := strings.Cut(string(status), "VmHWM:"); ok {
+					fmt.Sscan(rest, &kib) // stays as it was where that fails
+				}
+			}
+		}
+	}()
+	return func() int64 { close(stop); return <-most }
 }
 
 // rate says what a stage came to and what the machine could do.
