@@ -138,6 +138,11 @@ func (r *Record) checkSection(s *Section) error {
 			return err
 		}
 		return r.wantPositions(s, numEdges)
+	case TransposeRel:
+		if err := r.wantBeside(s, TransposeIndptr); err != nil {
+			return err
+		}
+		return r.wantIndices(s, numEdges, math.MaxInt32)
 
 	case SeedsLabel:
 		wantRank := 2

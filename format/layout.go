@@ -241,6 +241,7 @@ const (
 	TransposeIndptr  Kind = 0x0401 // i64 [src+1]
 	TransposeIndices Kind = 0x0402 // i32 [edges] dst of each entry
 	TransposeEdge    Kind = 0x0403 // i64 [edges] position of each entry in the block
+	TransposeRel     Kind = 0x0404 // i32 [edges] relation of each entry
 
 	SeedsLabel  Kind = 0x0501 // i32 [seeds] class | u8 [seeds,classes] bits | f32 [seeds,targets]
 	SeedsMask   Kind = 0x0502 // u8 [seeds,splits] Part
@@ -345,6 +346,7 @@ var kindSpecs = map[Kind]kindSpec{
 	TransposeIndptr:  {"transpose.indptr", 1, []DType{I64}},
 	TransposeIndices: {"transpose.indices", 1, []DType{I32}},
 	TransposeEdge:    {"transpose.edge", 1, []DType{I64}},
+	TransposeRel:     {"transpose.rel", 1, []DType{I32}},
 
 	SeedsLabel:  {"seeds.label", -1, []DType{I32, U8, F32}},
 	SeedsMask:   {"seeds.mask", 2, []DType{U8}},

@@ -38,6 +38,10 @@ func Build(ctx context.Context, job *format.Job, t *Tables, p Params, opt Option
 		opt.Scratch = NewScratch(0, "")
 		defer opt.Scratch.Close()
 	}
+	if p.MergeRelations {
+		p.MergeRelations = t.RelNames != nil // else there was nothing to merge
+		t.RelNames = nil
+	}
 	b := &builder{job: job, tables: t, opt: opt}
 	defer b.stop() // what is being written is in memory that others will give back
 	if err := b.topology(ctx, &p); err != nil {
@@ -78,11 +82,14 @@ type builder struct {
 	opt    Options
 	files  []*pendingFile
 
-	graph      *graph.Graph
-	keys       []uint64
-	components []int32 // component of each node
-	sizes      []int64 // nodes of each component
-	gcn, mean  graph.Norm
+	graph   *graph.Graph
+	in, out *graph.CSR // its rows without relations
+
+	edgesPerRel []format.Int // nil without relations
+	keys        []uint64
+	components  []int32 // component of each node
+	sizes       []int64 // nodes of each component
+	gcn, mean   graph.Norm
 
 	held      *Held // nil without held-out pairs
 	heldAudit *HeldoutAudit
@@ -114,12 +121,11 @@ func (b *builder) topology(ctx context.Context, p *Params) error {
 	if b.keys, err = nodeKeys(&t.IDs, b.opt.Threads); err != nil {
 		return err
 	}
-	opt := graph.Options{Directed: p.Direction == Directed, Threads: b.opt.Threads, Lines: p.Updatable}
+	opt := graph.Options{Directed: p.Direction == Directed, NumRels: len(t.RelNames), Threads: b.opt.Threads, Progress: b.progress, Lines: p.Updatable}
 	held, err := b.startHoldout(p.Holdout, &opt)
 	if err != nil {
 		return err
 	}
-	b.progress("rows", 0, 1)
 	rows, err := t.Edges.Rows(ctx, t.NumNodes(), opt)
 	if err != nil {
 		return b.nameNodes(err)
@@ -134,8 +140,15 @@ func (b *builder) topology(ctx context.Context, p *Params) error {
 	}
 	b.opt.Scratch.freeEdges()
 	g := b.graph
+	if b.in, b.out, err = simple(&g.In, g.Out, b.opt.Scratch.array); err != nil {
+		return err
+	}
+	b.edgesPerRel = edgesPerRel(g, len(t.RelNames))
+	if b.held != nil {
+		b.heldAudit.compare(&g.In, g.Out, b.held, b.edgesPerRel)
+	}
 	b.progress("components", 0, 1)
-	b.components, b.sizes = graph.Components(&g.In, b.opt.Threads)
+	b.components, b.sizes = graph.Components(&g.In, !opt.Directed, b.opt.Threads)
 	b.progress("norms", 0, 1)
 	if b.gcn, err = graph.GCN(&g.In, b.opt.Threads); err != nil {
 		return b.nameNodes(err)
@@ -171,6 +184,7 @@ func (b *builder) header() format.RecordHeader {
 func (b *builder) startTables() {
 	b.start(TopologyFile, format.FileTopology, b.header(), b.topologySections())
 	b.start(IDsFile, format.FileIDs, b.header(), b.idSections())
+	b.startTypes()
 	if t := b.tables.Features; t != nil {
 		rows := format.SectionSpec{Kind: format.TableRows, Layer: format.AnyLayer, DType: format.F32, Shape: []uint64{uint64(b.tables.NumNodes()), uint64(t.NumCols)}, Data: format.Bytes(t.Data)}
 		b.start(FeaturesFile, format.FileFeatures, b.header(), []format.SectionSpec{rows})
@@ -236,10 +250,16 @@ func (b *builder) topologySections() []format.SectionSpec {
 	if in.Weight != nil {
 		sections = append(sections, format.Float32Section(format.BlockWeight, format.AnyLayer, format.CoefNone, in.Weight))
 	}
+	if in.Rel != nil {
+		sections = append(sections, format.Int32Section(format.BlockRel, format.AnyLayer, in.Rel))
+	}
 	if out := b.graph.Out; out != nil {
 		sections = append(sections,
 			format.Int64Section(format.TransposeIndptr, format.AnyLayer, out.Indptr),
 			format.Int32Section(format.TransposeIndices, format.AnyLayer, out.Indices))
+		if out.Rel != nil {
+			sections = append(sections, format.Int32Section(format.TransposeRel, format.AnyLayer, out.Rel))
+		}
 	}
 	sections = append(sections,
 		format.Int32Section(format.GraphComponent, format.AnyLayer, b.components),

@@ -18,6 +18,8 @@ type Description struct {
 	NumEdges         int64               `json:"num_edges"`   // undirected pairs once, self loops included; arcs when directed
 	NumEntries       int64               `json:"num_entries"` // in-row entries stored
 	NumRels          int64               `json:"num_rels"`
+	Relations        []NamedCount        `json:"relations"` // edges of each; empty without relations
+	Types            []NamedCount        `json:"types"`     // nodes of each; empty without node types
 	NumFeatures      int64               `json:"num_features"`
 	FeatureNorm      string              `json:"feature_norm"`
 	Task             Task                `json:"task"` // "" without labels
@@ -113,6 +115,10 @@ func Describe(dir string) (*Description, error) {
 	}
 	if m.Audit.NumPairs > 0 {
 		d.OneDirShare = float64(m.Audit.OneDirectional) / float64(m.Audit.NumPairs)
+	}
+	d.Relations, d.Types = namedCounts(s.RelNames, m.EdgesPerRel), []NamedCount{}
+	if s.Types != nil {
+		d.Types = namedCounts(s.Types.Names, m.NodesPerType)
 	}
 	s.describeHops(d)
 	d.Updatable = m.Params.Updatable

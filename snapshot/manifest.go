@@ -20,8 +20,11 @@ const (
 	SplitsFile   = "splits.plf"
 	HopsFile     = "hops.plf"
 	RankFile     = "rank.plf"
-	HeldoutFile  = "heldout.plf"
-	LinesFile    = "lines.plf"
+
+	RelationsFile = "relations.plf"
+	TypesFile     = "types.plf"
+	HeldoutFile   = "heldout.plf"
+	LinesFile     = "lines.plf"
 )
 
 // Direction says whether an edge's two ends play different parts.
@@ -45,6 +48,8 @@ type Params struct {
 	ExpandLimit  int      `json:"expand_limit"`
 	Hop2Cap      int      `json:"hop2_cap"`
 	With         []string `json:"with"` // of WithOrder and WithPageRank, sorted
+
+	MergeRelations bool `json:"merge_relations,omitempty"` // the input's relations were dropped, and their edges merged
 
 	Holdout    *HoldoutParams `json:"holdout,omitempty"`    // nil: nothing is held out of the edges
 	Anonymised bool           `json:"anonymized,omitempty"` // the external ids are codes of those of the input (SPEC 6)
@@ -162,7 +167,9 @@ type Manifest struct {
 	NumNodes      format.Int        `json:"num_nodes"`
 	NumEdges      format.Int        `json:"num_edges"`
 	NumEntries    format.Int        `json:"num_entries"`
-	NumRels       format.Int        `json:"num_rels"`
+	NumRels       format.Int        `json:"num_rels"`                 // 1 without relations
+	EdgesPerRel   []format.Int      `json:"edges_per_rel,omitempty"`  // with relations: num_edges by relation
+	NodesPerType  []format.Int      `json:"nodes_per_type,omitempty"` // with node types
 	NumFeatures   format.Int        `json:"num_features"`
 	Task          Task              `json:"task,omitempty"` // absent without labels
 	NumClasses    format.Int        `json:"num_classes"`
@@ -181,7 +188,8 @@ func (b *builder) manifest(p Params) (*Manifest, error) {
 	m := &Manifest{
 		Kind: Kind, FormatVersion: format.Version, Params: p,
 		Collation: t.IDs.Collation, Weighted: g.In.Weight != nil,
-		NumNodes: format.Int(t.NumNodes()), NumEdges: format.Int(g.Audit.NumEdges), NumEntries: format.Int(g.In.NumEntries()), NumRels: 1,
+		NumNodes: format.Int(t.NumNodes()), NumEdges: format.Int(g.Audit.NumEdges), NumEntries: format.Int(g.In.NumEntries()),
+		NumRels: format.Int(max(1, len(t.RelNames))), EdgesPerRel: b.edgesPerRel, NodesPerType: nodesPerType(t.Types),
 		Splits: []string{}, Files: []format.FileInfo{}, Heldout: b.heldAudit, Update: b.update, Hop2: b.hop2Audit, PageRank: b.rankAudit,
 		Audit: Audit{
 			NumLines: format.Int(g.Audit.NumLines), DuplicatesMerged: format.Int(g.Audit.DuplicatesMerged),

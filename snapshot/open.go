@@ -19,6 +19,8 @@ type Snapshot struct {
 
 	In             graph.CSR  // rows are dst
 	Out            *graph.CSR // directed only: rows are src, Indices dst
+	RelNames       []string   // of In.Rel, sorted; nil without relations. In.Rel is nil where there is but one
+	Types          *Types     // nil without node types
 	Component      []int32    // [NumNodes], numbered by smallest node
 	ComponentSizes []int64
 	IDs            format.Names
@@ -80,6 +82,9 @@ func (s *Snapshot) open() error {
 	if err := m.checkParams(); err != nil {
 		return fmt.Errorf("%s: %w: %v", filepath.Join(filepath.Base(s.Dir), format.ManifestName), format.ErrLayout, err)
 	}
+	if err := m.checkTypes(); err != nil {
+		return fmt.Errorf("%s: %w: %v", filepath.Join(filepath.Base(s.Dir), format.ManifestName), format.ErrLayout, err)
+	}
 	if _, err := format.CheckFiles(s.Dir, m.Files); err != nil {
 		return err
 	}
@@ -96,6 +101,8 @@ func (s *Snapshot) open() error {
 		{SplitsFile, format.FileLabels, len(m.Splits) > 0, s.takeSplits},
 		{HopsFile, format.FileHops, m.Params.Hops > 0, s.takeHops},
 		{RankFile, format.FileRank, len(m.Params.With) > 0, s.takeRank},
+		{RelationsFile, format.FileLabels, len(m.EdgesPerRel) > 0, s.takeRelations},
+		{TypesFile, format.FileLabels, len(m.NodesPerType) > 0, s.takeTypes},
 		{HeldoutFile, format.FileHeldout, m.Heldout != nil, s.takeHeldout},
 		{LinesFile, format.FileLines, m.Update.hasFile(), s.takeLines},
 	} {
@@ -216,6 +223,9 @@ func (s *Snapshot) takeTopology(r *format.Record) error {
 		if s.Out.Indptr == nil || s.Out.Indices == nil {
 			return missing(r, "out-rows")
 		}
+	}
+	if err := s.takeRels(r); err != nil {
+		return err
 	}
 	s.Component = r.Int32s(format.GraphComponent, format.AnyLayer)
 	s.ComponentSizes = r.Int64s(format.GraphComponentSize, format.AnyLayer)

@@ -25,7 +25,7 @@ func Verify(dir string, threads int) error {
 	}
 	return format.Guard(dir, func() error {
 		for _, check := range []func() error{
-			s.verifyKey, func() error { return s.verifyIDs(threads) }, s.verifyRows, s.verifyLines, s.verifyComponents, s.verifyNorms, s.verifyTables, s.verifyHops, s.verifyRank, s.verifyHoldout,
+			s.verifyKey, func() error { return s.verifyIDs(threads) }, s.verifyRows, s.verifyTypes, s.verifyLines, s.verifyComponents, s.verifyNorms, s.verifyTables, s.verifyHops, s.verifyRank, s.verifyHoldout, s.verifyShared,
 		} {
 			if err := check(); err != nil {
 				return err

@@ -38,7 +38,7 @@ SIZE = {t: struct.calcsize("<" + c) for t, c in CODE.items()}
 NODES_NUMBER, NODES_TYPE, NODES_ROW, NODES_TABLE = 0x0101, 0x0102, 0x0103, 0x0104
 INDPTR, INDICES, REL, RELPTR, WEIGHT, EDGE_ID, TIME = range(0x0201, 0x0208)
 C_SRC, C_DST, C_SELF, C_EDGE, C_IMPORTANCE = range(0x0301, 0x0306)
-T_INDPTR, T_INDICES, T_EDGE = range(0x0401, 0x0404)
+T_INDPTR, T_INDICES, T_EDGE, T_REL = range(0x0401, 0x0405)
 S_LABEL, S_MASK, S_WEIGHT = range(0x0501, 0x0504)
 P_SRC, P_DST, P_REL, P_LABEL, P_WEIGHT = range(0x0601, 0x0606)
 K_POSITIVES, K_CHUNKPTR, K_KNOWN, K_RANGE, K_GUESTS, K_DEPTH, K_EDGES = range(0x0701, 0x0708)
@@ -175,6 +175,7 @@ def layers(replace=None, extra=(), drop=(), **fields):
         Section(T_INDPTR, I64, [0, 0, 0, 1, 2, 3, 5], layer=0),
         Section(T_INDICES, I32, [0, 1, 2, 2, 3], layer=0),
         Section(T_EDGE, I64, [0, 1, 2, 3, 4], layer=0),
+        Section(T_REL, I32, [0, 1, 0, 1, 1], layer=0),
         Section(INDPTR, I64, [0, 1, 2], layer=1),
         Section(INDICES, I32, [2, 3], layer=1),
         Section(C_SRC, F32, [1, 1, 0.5, 0.5, 0.25, 0.25], coef=GCN),
@@ -625,17 +626,20 @@ def faulty_contents(v):
     l("C11", "dst-length", C_DST, 1, Section(C_DST, F32, [1] * 4, layer=1, coef=MEAN), "coef.dst of layer 1 for four dst of two")
     l("C11", "importance-length", C_IMPORTANCE, 0, Section(C_IMPORTANCE, F32, [1] * 6, layer=0), "six importances of four dst")
     v.bad("C11", "dst-global", build(EVAL, [Record([Section(C_DST, F32, [1, 1], coef=GCN)], [5], space=GLOBAL, dst_start=1, dst_end=3)]), "layout", "coef.dst of a global record has its rows, not all nodes")
-    v.bad("C12", "transpose-indptr-alone", batch(layers(drop=((T_INDICES, 0), (T_EDGE, 0)))), "layout", "transpose.indptr without transpose.indices")
+    v.bad("C12", "transpose-indptr-alone", batch(layers(drop=((T_INDICES, 0), (T_EDGE, 0), (T_REL, 0)))), "layout", "transpose.indptr without transpose.indices")
     l("C12", "transpose-indptr-length", T_INDPTR, 0, Section(T_INDPTR, I64, [0, 0, 1, 2, 5], layer=0), "transpose.indptr of four src, the block has six")
     l("C12", "transpose-indptr-end", T_INDPTR, 0, Section(T_INDPTR, I64, [0, 0, 0, 1, 2, 3, 4], layer=0), "transpose.indptr ends before the edges")
     l("C12", "transpose-indptr-falls", T_INDPTR, 0, Section(T_INDPTR, I64, [0, 0, 2, 1, 2, 3, 5], layer=0), "transpose.indptr falls")
-    v.bad("C13", "transpose-indices-alone", batch(layers(drop=((T_INDPTR, 0), (T_EDGE, 0)))), "layout", "transpose.indices without transpose.indptr")
+    v.bad("C13", "transpose-indices-alone", batch(layers(drop=((T_INDPTR, 0), (T_EDGE, 0), (T_REL, 0)))), "layout", "transpose.indices without transpose.indptr")
     l("C13", "transpose-indices-beyond", T_INDICES, 0, Section(T_INDICES, I32, [0, 1, 2, 2, 4], layer=0), "dst 4 of four")
     l("C13", "transpose-indices-length", T_INDICES, 0, Section(T_INDICES, I32, [0, 1, 2, 2], layer=0), "four of five edges")
-    v.bad("C14", "transpose-edge-alone", batch(layers(drop=((T_INDPTR, 0), (T_INDICES, 0)))), "layout", "transpose.edge without transpose.indptr")
+    v.bad("C14", "transpose-edge-alone", batch(layers(drop=((T_INDPTR, 0), (T_INDICES, 0), (T_REL, 0)))), "layout", "transpose.edge without transpose.indptr")
     l("C14", "transpose-edge-beyond", T_EDGE, 0, Section(T_EDGE, I64, [0, 1, 2, 3, 5], layer=0), "edge 5 of five")
     l("C14", "transpose-edge-negative", T_EDGE, 0, Section(T_EDGE, I64, [0, 1, 2, 3, -1], layer=0), "edge -1")
     l("C14", "transpose-edge-length", T_EDGE, 0, Section(T_EDGE, I64, [0, 1, 2, 3], layer=0), "four of five edges")
+    v.bad("C48", "transpose-rel-alone", batch(layers(drop=((T_INDPTR, 0), (T_INDICES, 0), (T_EDGE, 0)))), "layout", "transpose.rel without transpose.indptr")
+    l("C48", "transpose-rel-negative", T_REL, 0, Section(T_REL, I32, [0, 1, 0, -1, 1], layer=0), "relation -1")
+    l("C48", "transpose-rel-length", T_REL, 0, Section(T_REL, I32, [0, 1, 0, 1], layer=0), "four relations of five edges")
     t("C15", "label-below", S_LABEL, Section(S_LABEL, I32, [1, -2]), "class -2")
     t("C15", "label-rows", S_LABEL, Section(S_LABEL, I32, [1, -1, 0]), "three labels of two seeds")
     t("C15", "label-rank", S_LABEL, Section(S_LABEL, I32, [1, -1], shape=[2, 1]), "classes with two dimensions")

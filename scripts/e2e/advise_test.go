@@ -57,10 +57,10 @@ func TestAdvise(t *testing.T) {
 		hops, size    int
 		full          bool
 	}{
-		{"block model", []string{"--kind", "sbm", "--nodes", "20000", "--edges", "120000", "--features", "32", "--classes", "5", "--train-fraction", "0.3"}, nil, 2, 1024, false},
-		{"skewed and directed", []string{"--kind", "rmat", "--nodes", "30000", "--edges", "200000", "--features", "16", "--classes", "4"}, []string{"--direction", "directed"}, 2, 1024, false},
+		{"block model", []string{"--kind", "sbm", "--nodes", "12000", "--edges", "60000", "--features", "32", "--classes", "5", "--train-fraction", "0.3"}, nil, 2, 1024, false},
+		{"skewed and directed", []string{"--kind", "rmat", "--nodes", "15000", "--edges", "90000", "--features", "16", "--classes", "4"}, []string{"--direction", "directed"}, 2, 1024, false},
 		{"small", []string{"--kind", "sbm", "--nodes", "3000", "--edges", "9000", "--features", "300", "--classes", "3"}, nil, 2, 512, true},
-		{"no features", []string{"--kind", "sbm", "--nodes", "12000", "--edges", "60000", "--classes", "3"}, nil, 2, 1024, false},
+		{"no features", []string{"--kind", "sbm", "--nodes", "10000", "--edges", "40000", "--classes", "3"}, nil, 2, 1024, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()

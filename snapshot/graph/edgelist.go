@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"unsafe"
 )
 
 // EdgeList collects the edges of a graph, in any order and any of them repeated, until Rows sorts them. It holds
@@ -132,7 +133,15 @@ func (l *EdgeList) room() (*block, error) {
 }
 
 // Renumber has end v stand for node number[v] and relation r for rels[r] from now on; nil leaves them as they are. It may be called once.
-func (l *EdgeList) Renumber(number, rels []int32) { l.number, l.relNumber = number, rels }
+func (l *EdgeList) Renumber(number, rels []int32) {
+	l.number, l.relNumber = number, rels
+	if size := 4 * len(number); l.opt.Alloc != nil && size > 1<<20 {
+		// Every edge looks two ends up: memory in huge pages, if Alloc gives any, spares most of the address translation.
+		b := l.opt.Alloc(size + 4096)
+		l.number = unsafe.Slice((*int32)(unsafe.Pointer(&b[0])), len(number))
+		copy(l.number, number)
+	}
+}
 
 // Each calls f with every edge in the order of Append, until f says stop. weight is 1 and rel 0 where the list has none.
 func (l *EdgeList) Each(f func(src, dst int32, weight float32, rel int32) (more bool)) error {

@@ -141,29 +141,24 @@ func Mean(c *CSR, threads int) Norm {
 func Sum(c *CSR) Norm {
 	self := make([]float32, c.NumNodes())
 	for v := range self {
-		if e, ok := c.Loop(int32(v)); ok {
-			self[v] = 1
-			if c.Weight != nil {
-				self[v] = c.Weight[e]
-			}
-		}
+		_, loop, _ := rowSum(c, int32(v))
+		self[v] = float32(loop)
 	}
 	return Norm{Edge: messageWeights(c, 1), Self: nilIfZero(self)}
 }
 
-// rowSum adds the weights of row v in row order in float64, and tells its self loop apart (0 without).
+// rowSum adds the weights of row v in row order in float64, and those of its self loops (0 without).
 func rowSum(c *CSR, v int32) (d, loop float64, hasLoop bool) {
 	if c.Weight == nil {
-		if _, hasLoop = c.Loop(v); hasLoop {
-			loop = 1
-		}
-		return float64(c.Degree(v)), loop, hasLoop
+		first, end := c.loops(v)
+		return float64(c.Degree(v)), float64(end - first), end > first
 	}
 	for e := c.Indptr[v]; e < c.Indptr[v+1]; e++ {
 		w := float64(c.Weight[e])
 		d += w
 		if c.Indices[e] == v {
-			loop, hasLoop = w, true
+			loop += w
+			hasLoop = true
 		}
 	}
 	return d, loop, hasLoop
@@ -179,9 +174,8 @@ func messageWeights(c *CSR, threads int) []float32 {
 	inParallel(threads, func(t int) {
 		for v := int32(bounds[t]); v < int32(bounds[t+1]); v++ {
 			copy(edge[c.Indptr[v]:c.Indptr[v+1]], c.RowWeights(v))
-			if e, ok := c.Loop(v); ok {
-				edge[e] = 0
-			}
+			first, end := c.loops(v)
+			clear(edge[first:end])
 		}
 	})
 	return edge

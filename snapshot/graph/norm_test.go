@@ -124,7 +124,7 @@ func TestStar(t *testing.T) {
 		check("hub, leaf", norm.Coefficient(g.In.Indptr[v], 0, v), 1/math.Sqrt(400_002))
 		check("leaf, hub", norm.Coefficient(int64(v-1), v, 0), 1/math.Sqrt(400_002))
 	}
-	labels, sizes := Components(&g.In, 0)
+	labels, sizes := Components(&g.In, g.Out == nil, 0)
 	if err := VerifyComponents(&g.In, labels, sizes); err != nil || len(sizes) != 1 {
 		t.Errorf("components: %v, %d", err, len(sizes))
 	}

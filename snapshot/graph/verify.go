@@ -34,13 +34,20 @@ func VerifyCSR(numNodes int, c *CSR, symmetric bool) error {
 			return fmt.Errorf("weight of entry %d is %g, want finite and >= 0", i, w)
 		}
 	}
+	if c.Rel != nil && len(c.Rel) != len(c.Indices) {
+		return fmt.Errorf("%d relations for %d entries", len(c.Rel), len(c.Indices))
+	}
 	for v := range int32(numNodes) {
-		previous := int32(-1)
-		for _, u := range c.Row(v) {
-			if u <= previous || int(u) >= numNodes {
-				return fmt.Errorf("row %d holds %d after %d, want ascending node numbers below %d", v, u, previous, numNodes)
+		previous, previousRel := int32(-1), int32(-1)
+		for i, u := range c.Row(v) {
+			rel := at(c.Rel, int(c.Indptr[v])+i)
+			if u < previous || u == previous && rel <= previousRel || u < 0 || int(u) >= numNodes {
+				return fmt.Errorf("row %d holds %d after %d, want ascending node numbers below %d, and relations within each", v, u, previous, numNodes)
 			}
-			previous = u
+			if rel < 0 {
+				return fmt.Errorf("row %d has relation %d", v, rel)
+			}
+			previous, previousRel = u, rel
 		}
 	}
 	if !symmetric {
@@ -48,12 +55,12 @@ func VerifyCSR(numNodes int, c *CSR, symmetric bool) error {
 	}
 	for v := range int32(numNodes) {
 		for i, u := range c.Row(v) {
-			j, ok := slices.BinarySearch(c.Row(u), v)
+			j, ok := c.Find(u, v, at(c.Rel, int(c.Indptr[v])+i))
 			if !ok {
 				return fmt.Errorf("row %d holds %d, but row %d does not hold %d", v, u, u, v)
 			}
-			if c.Weight != nil && c.RowWeights(v)[i] != c.RowWeights(u)[j] {
-				return fmt.Errorf("weight of %d and %d is %g one way and %g the other", u, v, c.RowWeights(v)[i], c.RowWeights(u)[j])
+			if c.Weight != nil && c.RowWeights(v)[i] != c.Weight[j] {
+				return fmt.Errorf("weight of %d and %d is %g one way and %g the other", u, v, c.RowWeights(v)[i], c.Weight[j])
 			}
 		}
 	}
@@ -81,17 +88,17 @@ func VerifyGraph(g *Graph) error {
 
 // verifyReversed checks that every arc of a is one of b the other way round, and their number.
 func verifyReversed(a, b *CSR) error {
-	if len(a.Indices) != len(b.Indices) || (a.Weight == nil) != (b.Weight == nil) {
-		return fmt.Errorf("in-rows have %d entries, out-rows %d, or only one has weights", len(a.Indices), len(b.Indices))
+	if len(a.Indices) != len(b.Indices) || (a.Weight == nil) != (b.Weight == nil) || (a.Rel == nil) != (b.Rel == nil) {
+		return fmt.Errorf("in-rows have %d entries, out-rows %d, or only one has weights or relations", len(a.Indices), len(b.Indices))
 	}
 	for v := range int32(a.NumNodes()) {
 		for i, u := range a.Row(v) {
-			j, ok := slices.BinarySearch(b.Row(u), v)
+			j, ok := b.Find(u, v, at(a.Rel, int(a.Indptr[v])+i))
 			if !ok {
 				return fmt.Errorf("arc %d -> %d is in the in-rows only", u, v)
 			}
-			if a.Weight != nil && a.RowWeights(v)[i] != b.RowWeights(u)[j] {
-				return fmt.Errorf("arc %d -> %d has weight %g in the in-rows, %g in the out-rows", u, v, a.RowWeights(v)[i], b.RowWeights(u)[j])
+			if a.Weight != nil && a.RowWeights(v)[i] != b.Weight[j] {
+				return fmt.Errorf("arc %d -> %d has weight %g in the in-rows, %g in the out-rows", u, v, a.RowWeights(v)[i], b.Weight[j])
 			}
 		}
 	}
@@ -108,13 +115,13 @@ func verifyAudit(g *Graph) error {
 	degrees := make([]int64, want.NumNodes)
 	touched := make([]bool, want.NumNodes)
 	for v := range degrees {
-		for _, u := range g.In.Row(int32(v)) {
+		for i, u := range g.In.Row(int32(v)) {
 			if int(u) == v {
 				want.SelfLoops++
 				continue
 			}
 			arcs++
-			if _, mutual := slices.BinarySearch(g.In.Row(u), int32(v)); !mutual {
+			if _, mutual := g.In.Find(u, int32(v), at(g.In.Rel, int(g.In.Indptr[v])+i)); !mutual {
 				oneWay++
 			}
 			degrees[v]++
@@ -251,7 +258,8 @@ func VerifyNorm(kind NormKind, c *CSR, norm Norm) error {
 		for e := c.Indptr[v]; e < c.Indptr[v+1]; e++ {
 			d[v] += weight(e)
 			if int(c.Indices[e]) == v {
-				has, loop[v] = true, weight(e)
+				has = true
+				loop[v] += weight(e)
 				if norm.Edge != nil && norm.Edge[e] != 0 {
 					return fmt.Errorf("%s edge coefficient of the loop of %d is %g, want 0", kind, v, norm.Edge[e])
 				}

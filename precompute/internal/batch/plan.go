@@ -70,6 +70,9 @@ func resolve(ctx context.Context, snap *snapshot.Snapshot, p format.BatchParams,
 
 // prepare checks the parameters and settles all but the store.
 func prepare(snap *snapshot.Snapshot, p format.BatchParams) (*source, error) {
+	if n := snap.Manifest.NumRels; n > 1 {
+		return nil, paramErrorf("the snapshot has %d relations, which batches don't have yet; snapshot --relations merge makes a graph of one", n)
+	}
 	p, err := checkParams(snap, p)
 	if err != nil {
 		return nil, err

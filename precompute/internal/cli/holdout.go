@@ -58,7 +58,16 @@ func (f *holdoutFlags) params(in *ingest.Options) (*snapshot.HoldoutParams, erro
 // noteHoldout tells of given pairs that are in no line of the edges.
 func noteHoldout(env *command.Env, m *snapshot.Manifest) {
 	a := m.Heldout
-	if a == nil || a.MissingValid+a.MissingTest == 0 {
+	if a == nil {
+		return
+	}
+	if a.KnownValid+a.KnownTest > 0 {
+		env.Note("warning", fmt.Sprintf("%d of %d pairs for valid and %d of %d for test are edges of the graph too: a model has seen the answers", a.KnownValid, a.NumValid, a.KnownTest, a.NumTest))
+	}
+	if a.UnseenNodes+a.UnseenRels > 0 {
+		env.Note("note", fmt.Sprintf("%d nodes and %d relations of the pairs for valid and test have no edge in the graph: nothing can be learnt of them", a.UnseenNodes, a.UnseenRels))
+	}
+	if a.MissingValid+a.MissingTest == 0 {
 		return
 	}
 	env.Note("note", fmt.Sprintf("of the held-out pairs %d of %d for valid and %d of %d for test are in no line of the edges", a.MissingValid, a.NumValid, a.MissingTest, a.NumTest))
@@ -70,6 +79,9 @@ func heldoutText(t command.Table, d *snapshot.HeldoutDescription) {
 		return
 	}
 	t.Row("held out", fmt.Sprintf("%d pairs for valid, %d for test; %d lines left the graph", d.NumValid, d.NumTest, d.NumLines))
+	if d.KnownValid+d.KnownTest+d.UnseenNodes+d.UnseenRels > 0 {
+		t.Row("  of them", fmt.Sprintf("%d and %d are edges of the graph too; %d nodes and %d relations have no edge in it", d.KnownValid, d.KnownTest, d.UnseenNodes, d.UnseenRels))
+	}
 	switch {
 	case d.Kind == snapshot.HoldoutHash:
 		spared := ""

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -23,18 +24,21 @@ import (
 
 // snapshotFlags are the flags of `precompute snapshot`.
 type snapshotFlags struct {
-	in        ingest.Options
-	nodes     []string
-	task      string
-	direction string
-	hops      string
-	params    snapshot.Params // hop thresholds and what to compute beside
-	out       string
-	threads   int
-	holdout   holdoutFlags
-	keyFile   string // of --anonymize-key-file
-	mem       string
-	memBytes  int64
+	in          ingest.Options
+	nodes       []string
+	task        string
+	direction   string
+	relations   string
+	triples     string
+	tripleLists bool // triples is in use
+	hops        string
+	params      snapshot.Params // hop thresholds and what to compute beside
+	out         string
+	threads     int
+	holdout     holdoutFlags
+	keyFile     string // of --anonymize-key-file
+	mem         string
+	memBytes    int64
 }
 
 func snapshotCommand(env *command.Env) *cobra.Command {
@@ -48,9 +52,9 @@ func snapshotCommand(env *command.Env) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return runSnapshot(c, env, f) },
 	}
 	fl := c.Flags()
-	fl.StringSliceVar(&f.in.Edges, "edges", nil, "edge `files` (CSV, TSV, SNAP text, Matrix Market, GraphML, Parquet, Arrow, Neo4j CSV; text also .gz, .zst), read as one input")
+	command.PathsVar(fl, &f.in.Edges, "edges", "edge `files` (CSV, TSV, SNAP text, Matrix Market, GraphML, Parquet, Arrow, Neo4j CSV; text also .gz, .zst), read as one input; - is standard input, for which the snapshot is built every time")
 	fl.StringVar(&f.in.Dataset, "dataset", "", "a whole data set in place of the tables: a `path` to Planetoid ind.*, OGB, LINQS, MUSAE, geom-gcn or .npz files")
-	fl.StringSliceVar(&f.nodes, "nodes", nil, "node tables: id column, and label, split and feature columns if any")
+	command.PathsVar(fl, &f.nodes, "nodes", "node `tables`: id column, and label, split and feature columns if any")
 	fl.StringVar(&f.in.Features, "features", "", "features: .npy, .npz, dense CSV, or sparse CSV node,feature[,value]")
 	fl.StringVar(&f.in.Labels, "labels", "", "labels: CSV node,label")
 	fl.StringVar(&f.in.Splits, "splits", "", "splits: CSV node,split..., or lists train=F,valid=F,test=F")
@@ -66,6 +70,10 @@ func snapshotCommand(env *command.Env) *cobra.Command {
 	fl.StringVar(&f.in.SrcCol, "src-col", "", "edge source column, by name or number from 1")
 	fl.StringVar(&f.in.DstCol, "dst-col", "", "edge target column")
 	fl.StringVar(&f.in.WeightCol, "weight-col", "", "edge weight column; none switches weights off (default: a column named weight)")
+	fl.StringVar(&f.in.RelCol, "rel-col", "", "edge column with the relation (default: what the format says, as :TYPE of Neo4j's)")
+	fl.StringVar(&f.triples, "triples", "", "a knowledge graph: a file of head, relation, tail (any text dialect, or OpenKE's train2id.txt), or `train=F,valid=F,test=F`; directed unless --direction says else")
+	fl.StringVar(&f.relations, "relations", relationsKeep, "keep relations apart, or merge: edges of all relations between two nodes are one")
+	fl.StringVar(&f.in.TypeCol, "type-col", "", "column of --nodes with the node type (default: what the format says, as :LABEL of Neo4j's)")
 	fl.StringVar(&f.in.IDCol, "id-col", "", "id column of --nodes and of the tables that have it")
 	fl.StringVar(&f.in.LabelCol, "label-col", "", "label column or columns")
 	fl.StringVar(&f.in.FeatureCols, "feature-cols", "", "feature columns, by names or numbers, or a prefix and * (default: all, of --nodes f0, f1, ...)")
@@ -88,6 +96,12 @@ func snapshotCommand(env *command.Env) *cobra.Command {
 	fl.StringVar(&f.in.TmpDir, "tmp", "", "`directory` for what doesn't fit into memory (default the system's)")
 	return c
 }
+
+// The choices of --relations.
+const (
+	relationsKeep  = "keep"
+	relationsMerge = "merge"
+)
 
 // hopsAuto is the default of --hops.
 const hopsAuto = "auto"
@@ -114,6 +128,9 @@ type snapshotResult struct {
 
 func runSnapshot(c *cobra.Command, env *command.Env, f *snapshotFlags) error {
 	start := time.Now()
+	if err := f.useTriples(c); err != nil {
+		return err
+	}
 	if err := f.check(); err != nil {
 		return err
 	}
@@ -129,9 +146,12 @@ func runSnapshot(c *cobra.Command, env *command.Env, f *snapshotFlags) error {
 	if err := statInputs(inputs); err != nil {
 		return command.BadInput(err)
 	}
-	id, fresh, err := format.UpToDate(f.out, snapshot.Kind, key, inputs)
-	if err != nil {
-		return err
+	var id format.Digest
+	fresh := false
+	if !f.fromStdin() { // whose content nobody knows yet
+		if id, fresh, err = format.UpToDate(f.out, snapshot.Kind, key, inputs); err != nil {
+			return err
+		}
 	}
 	if fresh {
 		_, m, err := snapshot.ReadManifest(f.out)
@@ -172,7 +192,7 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 	if err != nil {
 		return id, nil, nil, inputError(err)
 	}
-	if err := checkTables(tables, report); err != nil {
+	if err := checkTables(tables, report, f.params.MergeRelations); err != nil {
 		return id, nil, nil, err
 	}
 	warnings = linesOf(report.Warnings, report, func(f *ingest.FileReport) []string { return f.Warnings })
@@ -190,6 +210,9 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 	if err != nil {
 		return id, nil, nil, command.BadInput(err)
 	}
+	if f.fromStdin() {
+		key = format.Digest([]byte(rand.Text() + rand.Text())[:len(key)]) // no other job's files are of any use
+	}
 	jobKey, err := format.JobKey(key, stamps)
 	if err != nil {
 		return id, nil, nil, err
@@ -197,7 +220,9 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 	if err := job.Resume(jobKey); err != nil {
 		return id, nil, nil, err
 	}
-	job.Remember(key, stamps)
+	if !f.fromStdin() {
+		job.Remember(key, stamps)
+	}
 	f.params.FeatureNorm, f.params.MissingFeatures = f.in.FeatureNorm, f.in.MissingFeatures
 	id, m, err = snapshot.Build(ctx, job, tables, f.params, snapshot.Options{Threads: f.threads, Scratch: scratch, Progress: env.Progress.Step})
 	if err == nil {
@@ -234,7 +259,7 @@ func (s *stamping) wait() ([]format.Stamp, error) {
 
 func (f *snapshotFlags) check() (err error) {
 	if len(f.in.Edges) == 0 && f.in.Dataset == "" {
-		return command.Usage("--edges (the file or files with the edges) or --dataset is needed")
+		return command.Usage("--edges (the file or files with the edges), --triples or --dataset is needed")
 	}
 	if len(f.nodes) == 1 {
 		f.in.Nodes = f.nodes[0]
@@ -250,6 +275,10 @@ func (f *snapshotFlags) check() (err error) {
 		return command.Usage("--direction is %q, not %s or %s", f.direction, snapshot.Undirected, snapshot.Directed)
 	}
 	f.params.Direction = snapshot.Direction(f.direction)
+	if f.relations != relationsKeep && f.relations != relationsMerge {
+		return command.Usage("--relations is %q, not %s or %s", f.relations, relationsKeep, relationsMerge)
+	}
+	f.params.MergeRelations = f.relations == relationsMerge
 	switch f.hops {
 	case hopsAuto:
 		f.params.Hops = snapshot.HopsAuto
@@ -261,7 +290,9 @@ func (f *snapshotFlags) check() (err error) {
 	if err := f.checkThresholds(); err != nil {
 		return err
 	}
-	if f.params.Holdout, err = f.holdout.params(&f.in); err != nil {
+	if f.tripleLists {
+		// Lists of a knowledge graph are stored; nothing has to leave the edges for them.
+	} else if f.params.Holdout, err = f.holdout.params(&f.in); err != nil {
 		return err
 	}
 	if err := checkThreads(&f.threads); err != nil {
@@ -365,10 +396,16 @@ func (f *snapshotFlags) roles() (roles, paths []string) {
 	return roles, paths
 }
 
+// inputs are the files that are read.
 func (f *snapshotFlags) inputs() []string {
 	_, paths := f.roles()
-	return paths
+	return slices.DeleteFunc(paths, func(path string) bool { return path == stdinPath })
 }
+
+// stdinPath as an edge file is standard input.
+const stdinPath = "-"
+
+func (f *snapshotFlags) fromStdin() bool { return slices.Contains(f.in.Edges, stdinPath) }
 
 // key digests all that shapes the snapshot beside the content of the inputs. Paths are
 // not part of it, but the last part of a name is: its ending may choose the format.
@@ -380,7 +417,7 @@ func (f *snapshotFlags) key() (format.Digest, error) {
 		"task": f.task, "direction": f.direction, "feature_cols": f.in.FeatureCols,
 		"feature_norm": f.in.FeatureNorm, "missing_features": f.in.MissingFeatures, "num_features": f.in.NumFeatures, "feature_member": f.in.FeatureMember,
 		"format": f.in.Format, "delimiter": f.in.Delimiter, "header": f.in.Header, "table_header": f.in.TableHeader,
-		"src": f.in.SrcCol, "dst": f.in.DstCol, "weight": f.in.WeightCol, "id": f.in.IDCol, "label": f.in.LabelCol,
+		"rel": f.in.RelCol, "relations": f.relations, "triples": f.tripleLists, "type": f.in.TypeCol, "src": f.in.SrcCol, "dst": f.in.DstCol, "weight": f.in.WeightCol, "id": f.in.IDCol, "label": f.in.LabelCol,
 		"id_type": f.in.IDType, "allow_split_overlap": f.in.AllowSplitOverlap,
 		"hops": f.hops, "compact_below": f.params.CompactBelow, "hub_from": f.params.HubFrom, "expand_limit": f.params.ExpandLimit, "hop2_cap": f.params.Hop2Cap,
 		"holdout": f.params.Holdout, "anonymize": f.keyMark(), "updatable": f.params.Updatable,
@@ -418,15 +455,12 @@ func inputError(err error) error {
 }
 
 // checkTables holds what ingest reads against what a snapshot of this version stores.
-func checkTables(t *snapshot.Tables, report *ingest.Report) error {
+func checkTables(t *snapshot.Tables, report *ingest.Report, merge bool) error {
 	if t.Features != nil && t.Features.NumCols > format.MaxColumns {
 		return command.BadInput(fmt.Errorf("%d feature columns: a feature table has at most %d", t.Features.NumCols, format.MaxColumns))
 	}
-	if t.Edges.Relational() {
-		report.Warnings = append(report.Warnings, fmt.Sprintf("%d relations were read, which this version doesn't store: edges of different relations between the same nodes are merged", len(t.RelNames)))
-	}
-	if t.Types != nil {
-		report.Warnings = append(report.Warnings, fmt.Sprintf("%d node types were read, which this version doesn't store", len(t.Types.Names)))
+	if n := len(t.RelNames); n > 1 && !merge {
+		report.Notices = append(report.Notices, fmt.Sprintf("%d relations: edges of each are kept apart; --relations merge makes one graph of them", n))
 	}
 	return nil
 }

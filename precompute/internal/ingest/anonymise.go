@@ -97,6 +97,9 @@ func (r *reader) anonymise(ids snapshot.IDs, number []int32) (codes, shown snaps
 	if r.opt.AnonymiseKey == nil {
 		return ids, ids, nil
 	}
+	if r.opt.Progress != nil {
+		r.opt.Progress("anonymise", 0, 0)
+	}
 	codes, from, err := codesOf(&ids, r.opt.AnonymiseKey, r.opt.Threads)
 	if err != nil {
 		return codes, ids, err

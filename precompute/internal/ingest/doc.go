@@ -29,6 +29,9 @@
 // is data, with a notice if it looks like words. Where that would be a guess (one of the two names only; words in
 // row 1 but integers in row 2) reading stops and asks for the header option.
 //
+// Files that begin like a format that isn't read (archives, ORC, HDF5, GML, GEXF, pickles, web pages ...), and edge files
+// with the name of one (.graph, .gml ...) and no Format, are errors: as text some give a small graph of nonsense.
+//
 // Columns are chosen by name or by number from 1 (a number always means a position). Edge files without a header
 // have src and dst first; a weight is read from a column named weight, or from WeightCol. Columns not used are
 // named in a notice.

@@ -71,6 +71,7 @@ type Options struct {
 	Splits   string   // split table, or lists as train=F,valid=F,test=F; "" = none
 	// HoldoutEdges are lists of pairs to be held out of the edges, edge files themselves, as valid=F,test=F; "" = none.
 	HoldoutEdges string
+	HoldoutApart bool // lists of HoldoutEdges are parts of their own, and may share pairs, with each other and with the edges
 	// NodeFiles are more node tables, read behind Nodes as one with it.
 	NodeFiles []string
 	// Dataset is a directory, a file or a prefix of file names that holds edges and whatever tables its layout has;

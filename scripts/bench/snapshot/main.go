@@ -190,8 +190,10 @@ func (b *bench) rate(step string, seconds float64, inputBytes int64) string {
 		return perSecond(float64(inputBytes)/1e9, "GB/s", b.machine.sha)
 	case step == "edges":
 		return perSecond(edges, "M edges/s", b.machine.parse)
-	case step == "rows":
+	case step == "sort edges":
 		return perSecond(edges, "M edges/s", b.machine.sort)
+	case step == "distribute edges" || step == "rows":
+		return perSecond(edges, "M edges/s", 0)
 	case strings.HasPrefix(step, "write "):
 		if info, err := os.Stat(filepath.Join(b.snapshot(), strings.TrimPrefix(step, "write "))); err == nil {
 			return perSecond(float64(info.Size())/1e9, "GB/s", b.machine.disk)
