@@ -20,13 +20,15 @@ type Update struct {
 	// Number is the new number of each old node, ascending, -1 for a node that goes; all of its edges are removed. nil: as they are.
 	Number   []int32
 	NumNodes int // there are now
-	// RelNumber is the new number of each old relation, ascending; -1 for one that goes. nil: as they are.
+	// RelNumber is the new number of each old relation, ascending; -1 for one that goes. nil: as they are. Entries have their relation if
+	// there are several.
 	RelNumber []int32
+	NumRels   int // there are now; 0 as 1
 
 	// Removed are edges of the old rows, in old numbers, with all their lines; without Rel each is the edges of all relations. Weights
 	// aren't used. nil: none.
 	Removed *Graph
-	// Added are the new lines, in new numbers, with weights and relations if the old rows have them. Weights of edges that are old
+	// Added are the new lines, in new numbers, with weights if the old rows have them, with relations if NumRels is over 1. Weights of edges that are old
 	// ones too become the sums over all their lines. nil: none.
 	Added      *Graph
 	AddedLines *Lines
@@ -60,7 +62,7 @@ func (u *Update) Check(each func(src, dst int32, numEdges int64)) error {
 			if removed.Rel != nil {
 				rel = removed.Rel[e]
 			}
-			n := u.In.numEdges(row, col, rel)
+			n := u.In.CountEdges(row, col, rel)
 			if n == 0 {
 				return &MissingEdge{col, row, rel}
 			}
@@ -72,8 +74,8 @@ func (u *Update) Check(each func(src, dst int32, numEdges int64)) error {
 	return nil
 }
 
-// numEdges returns how many entries row has with col, of relation rel unless that is -1.
-func (c *CSR) numEdges(row, col, rel int32) int64 {
+// CountEdges returns how many entries row has with col, of relation rel unless that is -1. O(log degree).
+func (c *CSR) CountEdges(row, col, rel int32) int64 {
 	lo, hi := c.Indptr[row], c.Indptr[row+1]
 	first := lo + int64(sort.Search(int(hi-lo), func(i int) bool { return c.Indices[lo+int64(i)] >= col }))
 	n := int64(0)
@@ -157,6 +159,13 @@ func (u *Update) newRow(old int32) int32 {
 	return u.Number[old]
 }
 
+func (u *Update) newRel(old int32) int32 {
+	if u.RelNumber == nil {
+		return old
+	}
+	return u.RelNumber[old]
+}
+
 // parts cuts the old rows, and the new ones that belong to them, into parts of about as many old entries. A new row belongs to the part of
 // the first old row behind it.
 func (u *Update) parts(old *CSR) (oldBounds, newBounds []int32) {
@@ -224,18 +233,19 @@ type step struct {
 
 // rowSteps gives the steps of one row in order of its entries.
 type rowSteps struct {
-	u                     *Update
-	old, removed, added   *CSR
-	o, oEnd, r, rEnd      int64
-	a, aEnd               int64
-	oldKept               bool // the old entry at o has been found to stay
-	oldCol, oldRel        int32
-	hasRel, removedHasRel bool
+	u                   *Update
+	old, removed, added *CSR
+	o, oEnd, r, rEnd    int64
+	a, aEnd             int64
+	oldKept             bool // the old entry at o has been found to stay
+	oldCol, oldRel      int32
+	hasRel              bool // there are several relations, in added too
+	removedHasRel       bool
 }
 
 // newRowSteps returns the steps from old entries o and added entries a on.
 func (u *Update) newRowSteps(old, removed, added *CSR, oldRow, newRow int32) rowSteps {
-	s := rowSteps{u: u, old: old, removed: removed, added: added, hasRel: old.Rel != nil, removedHasRel: removed.Rel != nil}
+	s := rowSteps{u: u, old: old, removed: removed, added: added, hasRel: u.NumRels > 1, removedHasRel: removed.Rel != nil}
 	s.o, s.oEnd = old.span(oldRow)
 	s.r, s.rEnd = removed.span(oldRow)
 	s.a, s.aEnd = added.span(newRow)
@@ -251,9 +261,7 @@ func (s *rowSteps) next() (step, bool) {
 		}
 		s.oldKept = true
 		if s.oldCol = s.u.newRow(s.old.Indices[s.o]); s.hasRel {
-			if s.oldRel = s.old.Rel[s.o]; s.u.RelNumber != nil {
-				s.oldRel = s.u.RelNumber[s.oldRel]
-			}
+			s.oldRel = s.u.newRel(at(s.old.Rel, int(s.o)))
 		}
 	}
 	order := 0
@@ -341,7 +349,7 @@ func (u *Update) rows(ctx context.Context, old, removed, added *CSR) (CSR, error
 			return c, err
 		}
 	}
-	if old.Rel != nil {
+	if u.NumRels > 1 {
 		if c.Rel, err = sliceOf[int32](u.Alloc, n); err != nil {
 			return c, err
 		}
@@ -409,13 +417,10 @@ func (w *entryWriter) flush() {
 	if w.old.Weight != nil {
 		copy(w.to.Weight[w.at:w.at+n], w.old.Weight[w.from:w.end])
 	}
-	if w.old.Rel != nil {
+	if w.to.Rel != nil {
 		rels := w.to.Rel[w.at : w.at+n]
-		copy(rels, w.old.Rel[w.from:w.end])
 		for i := range rels {
-			if w.u.RelNumber != nil {
-				rels[i] = w.u.RelNumber[rels[i]]
-			}
+			rels[i] = w.u.newRel(at(w.old.Rel, int(w.from)+i))
 		}
 	}
 	w.at += n

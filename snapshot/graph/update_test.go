@@ -92,7 +92,7 @@ func drawLines(rng *rand.Rand, lines []line, n, numNodes int, kind lineKind) []l
 
 func TestUpdateIsBuild(t *testing.T) {
 	for seed := range uint64(240) {
-		kind := lineKind{directed: seed&1 != 0, weighted: seed&2 != 0, numRels: int(seed & 4)}
+		kind := lineKind{directed: seed&1 != 0, weighted: seed&2 != 0, numRels: []int{0, 4, 1}[seed/4%3]}
 		rng := rand.New(rand.NewPCG(seed, 3))
 		t.Run(fmt.Sprintf("seed %d %+v", seed, kind), func(t *testing.T) {
 			numNodes := 1 + rng.IntN(40)
@@ -118,6 +118,26 @@ func TestUpdateIsBuild(t *testing.T) {
 					c.removed = slices.DeleteFunc(c.removed, func(r line) bool { return r.rel < 0 })
 				}
 				left := c.apply(lines, kind)
+				relNumber, newKind := firstNumbers(max(kind.numRels, 1)), kind
+				switch draw := rng.IntN(4); {
+				case kind.numRels > 0 && draw == 0: // new ones between
+					for r := range relNumber {
+						relNumber[r] = int32(2*r + 1)
+					}
+					newKind.numRels = 2 * kind.numRels
+				case kind.numRels > 1 && draw == 1: // the first goes
+					c.removed = c.removed[:0]
+					for _, l := range lines {
+						if l.rel == 0 {
+							c.removed = append(c.removed, l)
+						}
+					}
+					left = c.apply(lines, kind)
+					for r := range relNumber {
+						relNumber[r]--
+					}
+					newKind.numRels--
+				}
 				number := make([]int32, numNodes)
 				next := int32(0)
 				goes := rng.IntN(3) > 0
@@ -131,11 +151,6 @@ func TestUpdateIsBuild(t *testing.T) {
 				}
 				next += rng.Int32N(3)
 				newNodes := max(1, int(next))
-				relNumber := []int32{0, 1, 2, 3}
-				newKind := kind
-				if kind.numRels > 0 && rng.IntN(2) == 0 {
-					relNumber, newKind.numRels = []int32{0, 2, 3, 5}, 6
-				}
 				for i := range left {
 					left[i] = line{number[left[i].src], number[left[i].dst], left[i].weight, relNumber[left[i].rel]}
 				}
@@ -155,7 +170,7 @@ func TestUpdateIsBuild(t *testing.T) {
 				}
 				removed, _ := buildLines(t, numNodes, c.removed, removeKind, 1)
 				u := &Update{
-					In: g.In, Out: g.Out, Lines: l, Audit: g.Audit, Number: number, NumNodes: newNodes, RelNumber: relNumber,
+					In: g.In, Out: g.Out, Lines: l, Audit: g.Audit, Number: number, NumNodes: newNodes, RelNumber: relNumber, NumRels: newKind.numRels,
 					Removed: removed, Added: added, AddedLines: addedLines, Threads: 1 + rng.IntN(5),
 				}
 				if kind.directed {
@@ -171,7 +186,7 @@ func TestUpdateIsBuild(t *testing.T) {
 				if len(c.added) == 0 {
 					u.Added, u.AddedLines = nil, nil
 				}
-				if slices.Equal(relNumber, firstNumbers(4)) {
+				if slices.Equal(relNumber, firstNumbers(len(relNumber))) {
 					u.RelNumber = nil
 				}
 				got, gotLines, err := u.Graph(t.Context())
@@ -187,16 +202,10 @@ func TestUpdateIsBuild(t *testing.T) {
 				if got, want := linesText(gotLines), linesText(wantLines); got != want {
 					t.Fatalf("round %d: lines %s, want %s", round, got, want)
 				}
-				if newKind.numRels == 0 {
-					if err := VerifyLines(&got.In, kind.directed, gotLines, got.Audit.NumLines, got.Audit.OneDirectional); err != nil {
-						t.Fatal(err)
-					}
+				if err := VerifyLines(&got.In, kind.directed, gotLines, got.Audit.NumLines, got.Audit.OneDirectional); err != nil {
+					t.Fatal(err)
 				}
-				numNodes, lines, g, l = newNodes, after, got, gotLines
-				if newKind != kind { // the next round has the first relations again
-					lines = nil
-					g, l = buildLines(t, numNodes, lines, kind, 1)
-				}
+				numNodes, lines, g, l, kind = newNodes, after, got, gotLines, newKind
 			}
 		})
 	}
@@ -231,7 +240,7 @@ func TestUpdateRefuses(t *testing.T) {
 		removed, _ := buildLines(t, 3, r, k, 1)
 		return removed
 	}
-	u := Update{In: g.In, Lines: l, Audit: g.Audit, NumNodes: 3, Threads: 2}
+	u := Update{In: g.In, Lines: l, Audit: g.Audit, NumNodes: 3, NumRels: 2, Threads: 2}
 	for _, c := range []struct {
 		removed *Graph
 		want    MissingEdge
