@@ -161,11 +161,11 @@ func (b *builder) derive(p *Params) (err error) {
 	b.progress("components", 0, 1)
 	b.components, b.sizes = graph.Components(&g.In, p.Direction != Directed, b.opt.Threads)
 	b.progress("norms", 0, 1)
-	if b.gcn, err = graph.GCN(&g.In, b.opt.Threads); err != nil {
+	if b.gcn, err = graph.GCN(&g.In, b.opt.Threads, b.opt.Scratch.array); err != nil {
 		return b.nameNodes(err)
 	}
-	b.mean = graph.Mean(&g.In, b.opt.Threads)
-	return nil
+	b.mean, err = graph.Mean(&g.In, b.opt.Threads, b.opt.Scratch.array)
+	return err
 }
 
 // nameNodes says errors about edges, which speak node numbers, in external ids.

@@ -59,7 +59,7 @@ func BenchmarkSteps(b *testing.B) {
 	}{
 		{"Components/threads=1", func() { Components(&g.In, g.Out == nil, 1) }},
 		{"Components/threads=2", func() { Components(&g.In, g.Out == nil, 2) }},
-		{"GCN", func() { GCN(&g.In, 1) }},
+		{"GCN", func() { GCN(&g.In, 1, nil) }},
 		{"BFSOrder", func() { BFSOrder(&g.In, nil, labels, len(sizes)) }},
 		{"Transpose", func() { Transpose(numNodes, numNodes, g.In.Indptr, g.In.Indices) }},
 		{"VerifyGraph", func() { VerifyGraph(g) }},

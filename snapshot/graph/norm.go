@@ -51,7 +51,7 @@ func (e *NormError) Error() string {
 // A directed graph takes in-row sums at both ends. There is no multiply-add, so nothing can be fused
 // and the bits are the same on every machine and for any thread count (0: GOMAXPROCS). A *NormError,
 // for the lowest such dst, where an Edge is over the float32 range.
-func GCN(c *CSR, threads int) (Norm, error) {
+func GCN(c *CSR, threads int, alloc Alloc) (Norm, error) {
 	numNodes := c.NumNodes()
 	threads = numThreads(threads)
 	factor, self := make([]float32, numNodes), make([]float32, numNodes)
@@ -73,7 +73,11 @@ func GCN(c *CSR, threads int) (Norm, error) {
 		return norm, nil
 	}
 
-	norm.Src, norm.Dst, norm.Edge = nil, nil, make([]float32, len(c.Indices))
+	var err error
+	norm.Src, norm.Dst = nil, nil
+	if norm.Edge, err = sliceOf[float32](alloc, c.NumEntries()); err != nil {
+		return Norm{}, err
+	}
 	errs := make([]*NormError, threads)
 	inParallel(threads, func(t int) {
 		for v := int32(bounds[t]); v < int32(bounds[t+1]); v++ {
@@ -102,15 +106,18 @@ func GCN(c *CSR, threads int) (Norm, error) {
 //	Self[v] = float32(loop[v] / d[v]) (0 without a loop); all 0 where d[v] = 0
 //
 // So the mean over no neighbours is zero, and no coefficient is over 1, however large or small the weights. Self
-// is nil where no node has a loop of weight over 0. The result does not depend on threads (0: GOMAXPROCS).
-func Mean(c *CSR, threads int) Norm {
+// is nil where no node has a loop of weight over 0. The result does not depend on threads (0: GOMAXPROCS). Arrays by entry are of alloc, whose errors are the only ones.
+func Mean(c *CSR, threads int, alloc Alloc) (Norm, error) {
 	numNodes := c.NumNodes()
 	threads = numThreads(threads)
 	var norm Norm
 	if c.Weight == nil {
 		norm.Dst = make([]float32, numNodes)
 	} else {
-		norm.Edge = make([]float32, len(c.Indices))
+		var err error
+		if norm.Edge, err = sliceOf[float32](alloc, c.NumEntries()); err != nil {
+			return Norm{}, err
+		}
 	}
 	self := make([]float32, numNodes)
 	bounds := rowParts(c.Indptr, threads)
@@ -133,7 +140,7 @@ func Mean(c *CSR, threads int) Norm {
 		}
 	})
 	norm.Self = nilIfZero(self)
-	return norm
+	return norm, nil
 }
 
 // Sum returns the coefficients of the plain sum: Edge[e] = w[e], nil for an unweighted graph; Self[v] = the

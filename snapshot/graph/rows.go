@@ -154,8 +154,8 @@ func (r *Rows) cut(l *EdgeList, want int64) error {
 		if err != nil {
 			return err
 		}
-		for _, key := range b.keys[:b.n] {
-			src, dst := l.ends(key)
+		for i := range b.n {
+			src, dst := l.ends(b, i)
 			counts[src>>shift] += int64(step)
 			counts[dst>>shift] += int64(step)
 		}
@@ -243,17 +243,16 @@ type keyed struct {
 }
 
 func (r *Rows) distributeBlock(l *EdgeList, b *block, out *keyed, opt *Options, held *heldLines) {
-	keys := b.keys[:b.n]
-	if l.number != nil {
-		number := l.number
-		for i, edge := range keys {
-			keys[i] = uint64(number[edge>>32])<<32 | uint64(number[uint32(edge)])
+	ends := b.ends()[:2*b.n]
+	if number := l.number; number != nil {
+		for i, v := range ends {
+			ends[i] = number[v]
 		}
 	}
 	out.n = 0
 	directed, pack, rs := r.directed, r.pack, &r.ranges
-	for i, edge := range keys {
-		src, dst := int32(edge>>32), int32(uint32(edge))
+	for i := range b.n {
+		src, dst := ends[2*i], ends[2*i+1]
 		rel := int32(0)
 		if pack.relBits > 0 {
 			rel = l.rel(b, i)

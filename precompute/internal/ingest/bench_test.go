@@ -134,3 +134,34 @@ func BenchmarkParse(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkDictSpans numbers 16-byte ids, drawn with repetition from so many, in one goroutine.
+func BenchmarkDictSpans(b *testing.B) {
+	for _, ids := range []int{1_600_000, 10_000_000} {
+		b.Run(fmt.Sprintf("ids=%d", ids), func(b *testing.B) {
+			random := rand.New(rand.NewPCG(1, 1))
+			d := newDict(true)
+			const batch = 1 << 16
+			text, places, nums := make([]byte, 0, 16*batch), make([]uint64, batch), make([]int32, batch)
+			fill := func(id func(i int) int) {
+				text = text[:0]
+				for i := range batch {
+					places[i] = pack(span{16 * i, 16*i + 16})
+					text = fmt.Appendf(text, "%016x", uint64(id(i))*0x9e3779b97f4a7c15)
+				}
+			}
+			for at := 0; at < ids; at += batch {
+				fill(func(i int) int { return at + i })
+				d.addSpans(text, places, nums)
+			}
+			b.ResetTimer()
+			for range b.N {
+				b.StopTimer()
+				fill(func(int) int { return random.IntN(ids) })
+				b.StartTimer()
+				d.addSpans(text, places, nums)
+			}
+			b.ReportMetric(b.Elapsed().Seconds()*1e9/float64(b.N)/batch, "ns/id")
+		})
+	}
+}

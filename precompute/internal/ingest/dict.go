@@ -44,14 +44,15 @@ type dict struct {
 	ints  []intShard
 	salt  uint64
 
-	bytes []byteShard
-	seed  maphash.Seed
+	bytes  []byteShard
+	memory slabs // of bytes
+	seed   maphash.Seed
 }
 
 // Ids are in one of numShards tables by the upper bits of their hash: enough that goroutines which add seldom meet,
 // and that a table is moved quickly when it grows.
 const (
-	shardBits = 8
+	shardBits = 6
 	numShards = 1 << shardBits
 )
 
@@ -278,8 +279,8 @@ func (d *dict) eachInt(f func(v int64, num int32)) {
 // eachBytes calls f with every id and its number, in a dictionary of bytes.
 func (d *dict) eachBytes(f func(id []byte, num int32)) {
 	for i := range d.bytes {
-		for id, num := range d.bytes[i].all() {
-			f(id, num)
+		for _, entry := range d.bytes[i].entries() {
+			f(idOf(entry), numOf(entry))
 		}
 	}
 }
@@ -303,7 +304,7 @@ func (d *dict) toBytes() {
 	d.eachInt(func(v int64, num int32) {
 		id := strconv.AppendInt(buf[:0], v, 10)
 		hash := d.hash(id)
-		d.bytes[hash>>(64-shardBits)].insert(id, hash, num)
+		d.bytes[hash>>(64-shardBits)].insert(d, id, hash, num)
 	})
 	d.present, d.dense, d.ints = nil, nil, nil
 	d.isBytes.Store(true)
@@ -335,14 +336,20 @@ func (d *dict) addSpans(text []byte, places []uint64, nums []int32) int {
 		d.toBytes()
 	}
 	var hashes [batchIDs]uint64
+	var entries [batchIDs][]byte
 	for at := done; at < len(places); at += batchIDs {
 		part := places[at:min(at+batchIDs, len(places))]
 		for i, p := range part {
 			hashes[i] = d.hash(unpack(text, p))
 		}
-		touchBytes(d.bytes, hashes[:len(part)])
+		findBytes(d.bytes, hashes[:len(part)], entries[:])
 		for i, p := range part {
-			if nums[at+i] = d.addBytes(unpack(text, p), hashes[i]); nums[at+i] < 0 {
+			id := unpack(text, p)
+			if entry := entries[i]; entry != nil && string(idOf(entry)) == string(id) {
+				nums[at+i] = numOf(entry)
+				continue
+			}
+			if nums[at+i] = d.addBytes(id, hashes[i]); nums[at+i] < 0 {
 				return at + i
 			}
 		}
@@ -458,11 +465,11 @@ func (d *dict) settleBytes() []int32 {
 	numbers := make([]int32, d.next.Load())
 	count := int32(0)
 	for i := range d.bytes {
-		d.bytes[i].renumber(func(num int32) int32 {
-			numbers[num] = count
+		for _, entry := range d.bytes[i].entries() {
+			numbers[numOf(entry)] = count
+			renumberEntry(entry, count)
 			count++
-			return count - 1
-		})
+		}
 	}
 	d.gaps = false
 	d.next.Store(int64(count))
@@ -487,8 +494,8 @@ func (d *dict) sorted(text bool, threads int) (snapshot.IDs, []int32) {
 // toInts turns a byte dictionary into one of integers, if all its ids are canonical ones. It can only be sorted then.
 func (d *dict) toInts() {
 	for i := range d.bytes {
-		for id := range d.bytes[i].all() {
-			if _, ok := canonicalInt(id); !ok {
+		for _, entry := range d.bytes[i].entries() {
+			if _, ok := canonicalInt(idOf(entry)); !ok {
 				return
 			}
 		}

@@ -136,43 +136,84 @@ type byteShard struct {
 	view   atomic.Pointer[byteView]
 	mu     sync.Mutex // for all below, and for writing what view shows
 	used   int
-	filled int // bytes of the last chunk
-	_      [cacheLine - 32]byte
+	filled []int // bytes of each chunk
+	_      [cacheLine - 48]byte
 }
 
 // byteView is what find looks at. Slots and chunks are only added to; where they have to move there is a new view.
 type byteView struct {
 	slots  []byteSlot // a power of two of them, 3/4 full at most
 	shift  uint       // by which a tag gives its home
-	chunks [][]byte   // ids, each behind its length as a uvarint
+	chunks [][]byte
 }
 
 // byteSlot is free while tag is 0.
 type byteSlot struct {
-	tag   atomic.Uint32 // lower half of the hash, made odd; written behind the others
-	num   int32
-	start uint32 // chunk<<chunkBits | offset
+	tag   atomic.Uint32 // lower half of the hash, made odd; written behind start
+	start uint32        // of the entry: chunk<<chunkBits | offset
 }
 
-// Chunks have up to 64 KiB, or hold one longer id.
+// Chunks have up to 64 KiB, or hold one longer entry. An entry is the id's length in one byte, or longID and the length
+// in four, then the number in four, then the id. Small ones don't cross the end of a cache line where that wastes little:
+// what is left of the line then starts with skipLine.
 const (
 	chunkBits  = 16
 	firstChunk = 256
+	longID     = 0xfe
+	skipLine   = 0xff
 )
 
 func tagOf(hash uint64) uint32 { return uint32(hash) | 1 }
 
-// id returns the id at start, if the view shows it.
-func (v *byteView) id(start uint32) (id []byte, ok bool) {
+// entry returns what starts with the entry at start, nil if the view doesn't show it.
+func (v *byteView) entry(start uint32) []byte {
 	if int(start>>chunkBits) >= len(v.chunks) {
-		return nil, false
+		return nil
 	}
-	rest := v.chunks[start>>chunkBits][start&(1<<chunkBits-1):]
-	if n := uint(rest[0]); n < 0x80 {
-		return rest[1 : 1+n], true
+	return v.chunks[start>>chunkBits][start&(1<<chunkBits-1):]
+}
+
+// numOf and idOf take an entry apart, whatever follows it.
+func numOf(entry []byte) int32 {
+	if entry[0] < longID {
+		return int32(binary.LittleEndian.Uint32(entry[1:]))
 	}
-	n, size := binary.Uvarint(rest)
-	return rest[size : size+int(n)], true
+	return int32(binary.LittleEndian.Uint32(entry[5:]))
+}
+
+func idOf(entry []byte) []byte {
+	if n := int(entry[0]); n < longID {
+		return entry[5 : 5+n]
+	}
+	return entry[9 : 9+binary.LittleEndian.Uint32(entry[1:])]
+}
+
+// renumberEntry gives the id of an entry another number.
+func renumberEntry(entry []byte, num int32) {
+	at := 1
+	if entry[0] == longID {
+		at = 5
+	}
+	binary.LittleEndian.PutUint32(entry[at:], uint32(num))
+}
+
+// appendEntry adds an entry to a chunk.
+func appendEntry(chunk, id []byte, num int32) []byte {
+	if len(id) < longID {
+		chunk = append(chunk, byte(len(id)))
+	} else {
+		chunk = binary.LittleEndian.AppendUint32(append(chunk, longID), uint32(len(id)))
+	}
+	chunk = binary.LittleEndian.AppendUint32(chunk, uint32(num))
+	return append(chunk, id...)
+}
+
+// entrySize is what the entry of an id of n bytes takes.
+func entrySize(n int) int {
+	if n < longID {
+		return 5 + n
+	}
+	return 9 + n
 }
 
 // find returns the number of id, or noNumber.
@@ -188,8 +229,8 @@ func (s *byteShard) find(id []byte, hash uint64) int32 {
 		case 0:
 			return noNumber
 		case tag:
-			if got, ok := v.id(slot.start); ok && string(got) == string(id) {
-				return slot.num
+			if entry := v.entry(slot.start); entry != nil && string(idOf(entry)) == string(id) {
+				return numOf(entry)
 			}
 		}
 	}
@@ -203,7 +244,7 @@ func (s *byteShard) add(d *dict, id []byte, hash uint64) int32 {
 	if num >= 0 {
 		return num
 	}
-	if num = d.newNumber(); num >= 0 && !s.insert(id, hash, num) {
+	if num = d.newNumber(); num >= 0 && !s.insert(d, id, hash, num) {
 		num = tooMany
 	}
 	return num
@@ -211,7 +252,7 @@ func (s *byteShard) add(d *dict, id []byte, hash uint64) int32 {
 
 // insert adds id, which isn't there. The caller holds mu or has the dictionary for itself. It returns false if the
 // shard is full: it has up to 65536 chunks.
-func (s *byteShard) insert(id []byte, hash uint64, num int32) bool {
+func (s *byteShard) insert(d *dict, id []byte, hash uint64, num int32) bool {
 	v := s.view.Load()
 	if v == nil {
 		v = &byteView{slots: make([]byteSlot, leastSlots), shift: 32 - log2(leastSlots)}
@@ -221,96 +262,109 @@ func (s *byteShard) insert(id []byte, hash uint64, num int32) bool {
 		grown := &byteView{slots: make([]byteSlot, 2*len(v.slots)), shift: v.shift - 1, chunks: v.chunks}
 		for i := range v.slots {
 			if old := &v.slots[i]; old.tag.Load() != 0 {
-				grown.put(old.tag.Load(), old.num, old.start)
+				grown.put(old.tag.Load(), old.start)
 			}
 		}
 		v = grown
 		s.view.Store(v)
 	}
-	var length [binary.MaxVarintLen32]byte
-	head := binary.PutUvarint(length[:], uint64(len(id)))
-	last := len(v.chunks) - 1
-	if last < 0 || len(v.chunks[last])-s.filled < head+len(id) {
-		size := firstChunk
+	size, last, at := entrySize(len(id)), len(v.chunks)-1, 0
+	if last >= 0 {
+		at = s.filled[last]
+		if left := cacheLine - at%cacheLine; left < size && left <= size/4 {
+			if at < len(v.chunks[last]) {
+				v.chunks[last][at] = skipLine
+			}
+			at += left
+		}
+	}
+	if last < 0 || at+size > len(v.chunks[last]) {
+		length := firstChunk
 		if last >= 0 {
-			size = min(2*len(v.chunks[last]), 1<<chunkBits)
+			length = min(2*len(v.chunks[last]), 1<<chunkBits)
 		}
 		if last++; last == 1<<(32-chunkBits) {
 			return false
 		}
 		// The longer list may share memory with the old one, where it was not used.
-		v = &byteView{slots: v.slots, shift: v.shift, chunks: append(v.chunks, make([]byte, max(size, head+len(id))))}
+		v = &byteView{slots: v.slots, shift: v.shift, chunks: append(v.chunks, d.memory.take(max(length, size)))}
 		s.view.Store(v)
-		s.filled = 0
+		s.filled = append(s.filled, 0)
+		at = 0
 	}
-	chunk := v.chunks[last]
-	start := uint32(last)<<chunkBits | uint32(s.filled)
-	s.filled += copy(chunk[s.filled:], length[:head])
-	s.filled += copy(chunk[s.filled:], id)
-	v.put(tagOf(hash), num, start)
+	appendEntry(v.chunks[last][:at], id, num)
+	s.filled[last] = at + size
+	v.put(tagOf(hash), uint32(last)<<chunkBits|uint32(at))
 	s.used++
 	return true
 }
 
 // put fills the first free slot for tag.
-func (v *byteView) put(tag uint32, num int32, start uint32) {
+func (v *byteView) put(tag, start uint32) {
 	mask := uint32(len(v.slots) - 1)
 	i := tag >> v.shift
 	for v.slots[i].tag.Load() != 0 {
 		i = (i + 1) & mask
 	}
-	slot := &v.slots[i]
-	slot.num, slot.start = num, start
-	slot.tag.Store(tag)
+	v.slots[i].start = start
+	v.slots[i].tag.Store(tag)
 }
 
 func log2(n int) uint { return uint(bits.Len(uint(n)) - 1) }
 
-// all gives every id with its number, in no order. The dictionary must be the caller's.
-func (s *byteShard) all() iter.Seq2[[]byte, int32] {
-	return func(yield func([]byte, int32) bool) {
-		v := s.view.Load()
-		if v == nil {
-			return
-		}
-		for i := range v.slots {
-			if slot := &v.slots[i]; slot.tag.Load() != 0 {
-				if id, _ := v.id(slot.start); !yield(id, slot.num) {
+// entries gives the entries with what finds them, in the order they were added. The dictionary must be the caller's.
+func (s *byteShard) entries() iter.Seq2[uint32, []byte] {
+	return func(yield func(uint32, []byte) bool) {
+		for k, filled := range s.filled {
+			chunk := s.view.Load().chunks[k]
+			for at := 0; at < filled; {
+				if chunk[at] == skipLine {
+					at += cacheLine - at%cacheLine
+					continue
+				}
+				if !yield(uint32(k)<<chunkBits|uint32(at), chunk[at:]) {
 					return
 				}
+				at += entrySize(len(idOf(chunk[at:])))
 			}
 		}
 	}
 }
 
-// renumber gives every id the number f(number). The dictionary must be the caller's.
-func (s *byteShard) renumber(f func(num int32) int32) {
-	v := s.view.Load()
-	if v == nil {
-		return
-	}
-	for i := range v.slots {
-		if slot := &v.slots[i]; slot.tag.Load() != 0 {
-			slot.num = f(slot.num)
-		}
+// forget drops the slots: nothing is found or added any more.
+func (s *byteShard) forget() {
+	if v := s.view.Load(); v != nil {
+		s.view.Store(&byteView{chunks: v.chunks})
 	}
 }
 
-// touchBytes is touchInts for bytes: the home slots, and then the ids they hold.
-//
-//go:noinline
-func touchBytes(shards []byteShard, hashes []uint64) (sum uint32) {
+// findBytes looks for ids with these hashes all at once: first their home slots, then the entries that the slots name.
+// It puts what may be the entry of an id into entries, nil where there is none to be seen; whether it is the id's own
+// only its bytes tell.
+func findBytes(shards []byteShard, hashes []uint64, entries [][]byte) (sum uint32) {
 	for _, hash := range hashes {
 		if v := shards[hash>>(64-shardBits)].view.Load(); v != nil {
 			sum += v.slots[tagOf(hash)>>v.shift].tag.Load()
 		}
 	}
-	for _, hash := range hashes {
-		if v := shards[hash>>(64-shardBits)].view.Load(); v != nil {
-			if slot := &v.slots[tagOf(hash)>>v.shift]; slot.tag.Load() != 0 {
-				if id, ok := v.id(slot.start); ok && len(id) > 0 {
-					sum += uint32(id[0])
+	for k, hash := range hashes {
+		entries[k] = nil
+		v := shards[hash>>(64-shardBits)].view.Load()
+		if v == nil {
+			continue
+		}
+		tag, mask := tagOf(hash), uint32(len(v.slots)-1)
+		for i := tag >> v.shift; ; i = (i + 1) & mask {
+			got := v.slots[i].tag.Load()
+			if got == tag {
+				if entry := v.entry(v.slots[i].start); entry != nil {
+					entries[k] = entry
+					sum += uint32(entry[0])
 				}
+				break
+			}
+			if got == 0 {
+				break
 			}
 		}
 	}

@@ -26,7 +26,7 @@ func sortBuckets(total, threads int, each func(shard int, f func(key, ref uint64
 		counts[shard] = make([]int, len(splitters)+1)
 		each(shard, func(key, _ uint64) { counts[shard][bucketOf(splitters, key)]++ })
 	})
-	entries := make([]sortEntry, total)
+	entries := makeHuge[sortEntry](total)
 	buckets := make([][]sortEntry, len(splitters)+1)
 	at := 0
 	for b := range buckets {
@@ -94,7 +94,7 @@ func (d *dict) sortedInts(threads int) (snapshot.IDs, []int32) {
 	parallelEach(len(buckets), threads, func(i int) {
 		slices.SortFunc(buckets[i], func(a, b sortEntry) int { return cmp.Compare(a.key, b.key) })
 	})
-	values, place := make([]int64, 0, n), make([]int32, n)
+	values, place := makeHuge[int64](n)[:0], makeHuge[int32](n)
 	v := 0 // of dense, to come
 	denseBelow := func(end int64) {
 		for ; v < len(d.dense) && int64(v) < end; v++ {
@@ -118,7 +118,7 @@ func (d *dict) sortedInts(threads int) (snapshot.IDs, []int32) {
 
 // idsOfInts writes ascending integers as ids.
 func idsOfInts(values []int64, threads int) snapshot.IDs {
-	ids := snapshot.IDs{Offsets: make([]int64, len(values)+1), Collation: snapshot.CollationInteger}
+	ids := snapshot.IDs{Offsets: makeHuge[int64](len(values) + 1), Collation: snapshot.CollationInteger}
 	parts := 4 * threads
 	cut := func(i int) int { return int(int64(len(values)) * int64(i) / int64(parts)) }
 	ends := make([]int64, parts)
@@ -132,7 +132,7 @@ func idsOfInts(values []int64, threads int) snapshot.IDs {
 		ends[i] = total
 		total += size
 	}
-	ids.Bytes = make([]byte, total)
+	ids.Bytes = makeHuge[byte](int(total))
 	parallelEach(parts, threads, func(i int) {
 		at := ends[i]
 		for k, v := range values[cut(i):cut(i+1)] {
@@ -168,46 +168,36 @@ var powersOf10 = func() (p [20]uint64) {
 // sortedBytes is sorted for bytes. Ids are compared 8 bytes at a time, from behind what all of them start with.
 func (d *dict) sortedBytes(threads int) (snapshot.IDs, []int32) {
 	n := d.len()
+	for i := range d.bytes {
+		d.bytes[i].forget()
+	}
 	common := d.commonPrefix(threads)
 	buckets := sortBuckets(n, threads, func(shard int, f func(key, ref uint64)) {
-		v := d.bytes[shard].view.Load()
-		if v == nil {
-			return
-		}
-		for i := range v.slots {
-			if slot := &v.slots[i]; slot.tag.Load() != 0 {
-				id, _ := v.id(slot.start)
-				f(keyAt(id, common), uint64(shard)<<32|uint64(i))
-			}
+		for start, entry := range d.bytes[shard].entries() {
+			f(keyAt(idOf(entry), common), uint64(shard)<<32|uint64(start))
 		}
 	})
-	idOf := func(e sortEntry) (id []byte, num int32) {
-		v := d.bytes[e.ref>>32].view.Load()
-		slot := &v.slots[uint32(e.ref)]
-		id, _ = v.id(slot.start)
-		return id, slot.num
-	}
+	entryOf := func(e sortEntry) []byte { return d.bytes[e.ref>>32].view.Load().entry(uint32(e.ref)) }
 	sizes := make([]int64, len(buckets))
 	parallelEach(len(buckets), threads, func(i int) {
-		sortDeep(buckets[i], common, func(e sortEntry) []byte { id, _ := idOf(e); return id })
+		sortDeep(buckets[i], common, func(e sortEntry) []byte { return idOf(entryOf(e)) })
 		for _, e := range buckets[i] {
-			id, _ := idOf(e)
-			sizes[i] += int64(len(id))
+			sizes[i] += int64(len(idOf(entryOf(e))))
 		}
 	})
 	starts, counts := make([]int64, len(buckets)+1), make([]int, len(buckets)+1)
 	for i := range buckets {
 		starts[i+1], counts[i+1] = starts[i]+sizes[i], counts[i]+len(buckets[i])
 	}
-	ids := snapshot.IDs{Offsets: make([]int64, n+1), Bytes: make([]byte, starts[len(buckets)]), Collation: snapshot.CollationBytes}
-	place := make([]int32, n)
+	ids := snapshot.IDs{Offsets: makeHuge[int64](n + 1), Bytes: makeHuge[byte](int(starts[len(buckets)])), Collation: snapshot.CollationBytes}
+	place := makeHuge[int32](n)
 	parallelEach(len(buckets), threads, func(i int) {
 		at := starts[i]
 		for k, e := range buckets[i] {
-			id, num := idOf(e)
-			at += int64(copy(ids.Bytes[at:], id))
+			entry := entryOf(e)
+			at += int64(copy(ids.Bytes[at:], idOf(entry)))
 			ids.Offsets[counts[i]+k+1] = at
-			place[num] = int32(counts[i] + k)
+			place[numOf(entry)] = int32(counts[i] + k)
 		}
 	})
 	return ids, place
@@ -227,15 +217,16 @@ func keyAt(id []byte, depth int) uint64 {
 func (d *dict) commonPrefix(threads int) int {
 	var first []byte
 	for i := range d.bytes {
-		for id := range d.bytes[i].all() {
-			first = id
+		for _, entry := range d.bytes[i].entries() {
+			first = idOf(entry)
 			break
 		}
 	}
 	common := make([]int, numShards)
 	parallelEach(numShards, threads, func(shard int) {
 		prefix := first
-		for id := range d.bytes[shard].all() {
+		for _, entry := range d.bytes[shard].entries() {
+			id := idOf(entry)
 			if !bytes.HasPrefix(id, prefix) {
 				prefix = prefix[:prefixOf(prefix, id)]
 			}
