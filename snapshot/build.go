@@ -9,8 +9,6 @@ package snapshot
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"runtime"
 
@@ -47,6 +45,14 @@ func Build(ctx context.Context, job *format.Job, t *Tables, p Params, opt Option
 	if err := b.topology(ctx, &p); err != nil {
 		return format.Digest{}, nil, err
 	}
+	return b.complete(ctx, p)
+}
+
+// complete computes what is made of the rows, and writes and publishes all of it.
+func (b *builder) complete(ctx context.Context, p Params) (format.Digest, *Manifest, error) {
+	if err := b.derive(&p); err != nil {
+		return format.Digest{}, nil, err
+	}
 	b.startTables()
 	if err := b.rank(ctx, &p); err != nil { // before hop 2, which takes the most memory
 		return format.Digest{}, nil, err
@@ -68,7 +74,7 @@ func Build(ctx context.Context, job *format.Job, t *Tables, p Params, opt Option
 		return format.Digest{}, nil, err
 	}
 	b.progress("publish", 0, 0)
-	id, err := job.Publish(m, func(dir string) error {
+	id, err := b.job.Publish(m, func(dir string) error {
 		s := &Snapshot{Dir: dir, checked: true}
 		defer s.Close()
 		return s.open()
@@ -114,7 +120,7 @@ func (b *builder) progress(step string, done, total int64) {
 	}
 }
 
-// topology computes node keys, rows, components and norms, and holds out pairs.
+// topology computes node keys and rows, and holds out pairs.
 func (b *builder) topology(ctx context.Context, p *Params) error {
 	t := b.tables
 	var err error
@@ -139,16 +145,21 @@ func (b *builder) topology(ctx context.Context, p *Params) error {
 		return err
 	}
 	b.opt.Scratch.freeEdges()
+	return nil
+}
+
+// derive computes components and norms, and counts, of the rows.
+func (b *builder) derive(p *Params) (err error) {
 	g := b.graph
 	if b.in, b.out, err = simple(&g.In, g.Out, b.opt.Scratch.array); err != nil {
 		return err
 	}
-	b.edgesPerRel = edgesPerRel(g, len(t.RelNames))
+	b.edgesPerRel = edgesPerRel(g, len(b.tables.RelNames))
 	if b.held != nil {
 		b.heldAudit.compare(&g.In, g.Out, b.held, b.edgesPerRel)
 	}
 	b.progress("components", 0, 1)
-	b.components, b.sizes = graph.Components(&g.In, !opt.Directed, b.opt.Threads)
+	b.components, b.sizes = graph.Components(&g.In, p.Direction != Directed, b.opt.Threads)
 	b.progress("norms", 0, 1)
 	if b.gcn, err = graph.GCN(&g.In, b.opt.Threads, b.opt.Scratch.array); err != nil {
 		return b.nameNodes(err)
@@ -186,7 +197,7 @@ func (b *builder) startTables() {
 	b.start(IDsFile, format.FileIDs, b.header(), b.idSections())
 	b.startTypes()
 	if t := b.tables.Features; t != nil {
-		rows := format.SectionSpec{Kind: format.TableRows, Layer: format.AnyLayer, DType: format.F32, Shape: []uint64{uint64(b.tables.NumNodes()), uint64(t.NumCols)}, Data: format.Bytes(t.Data)}
+		rows := format.SectionSpec{Kind: format.TableRows, Layer: format.AnyLayer, DType: format.F32, Shape: []uint64{uint64(b.tables.NumNodes()), uint64(t.NumCols)}, Data: format.Bytes(t.Data), Write: t.Write}
 		b.start(FeaturesFile, format.FileFeatures, b.header(), []format.SectionSpec{rows})
 	}
 	h := b.header()
@@ -231,8 +242,7 @@ func nodeKeys(ids *IDs, threads int) ([]uint64, error) {
 		group.Go(func() error {
 			return format.Guard("external ids", func() error {
 				for i := lo; i < min(lo+chunk, len(keys)); i++ {
-					sum := sha256.Sum256(ids.At(int32(i)))
-					keys[i] = binary.BigEndian.Uint64(sum[:])
+					keys[i] = keyOf(ids.At(int32(i)))
 				}
 				return nil
 			})

@@ -52,6 +52,7 @@ type Snapshot struct {
 	gcn, mean graph.Norm
 	named     []byte // a bit a node, where tables name some (IsNamed)
 	files     []*format.File
+	base      bool // opened to be updated: what is computed anew is left out
 	checked   bool // by the writer, in this process: what is in the files needs no second look
 }
 
@@ -113,7 +114,7 @@ func (s *Snapshot) open() error {
 		case listed && !load.wanted:
 			return fmt.Errorf("%s: %w: lists %s, but its fields say there is none", place, format.ErrLayout, load.name)
 		}
-		if !load.wanted {
+		if !load.wanted || s.base && (load.name == HopsFile || load.name == RankFile) {
 			continue
 		}
 		records, err := s.records(load.name, load.kind)

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"io"
 	"math"
 	"slices"
 
@@ -62,6 +63,8 @@ type Types struct {
 type Features struct {
 	NumCols int
 	Data    []float32
+	// Write, in place of Data, writes the rows as they are in a file.
+	Write func(w io.Writer) error
 }
 
 // Task says what the labels are for.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/prelift/prelift/format"
 	"github.com/prelift/prelift/snapshot/graph"
@@ -90,9 +89,9 @@ func (ids *IDs) less(a, b int32) bool {
 	if ids.Collation != CollationInteger {
 		return bytes.Compare(ids.At(a), ids.At(b)) < 0
 	}
-	x, errX := strconv.ParseInt(string(ids.At(a)), 10, 64)
-	y, errY := strconv.ParseInt(string(ids.At(b)), 10, 64)
-	return errX == nil && errY == nil && x < y
+	x, okX := intOf(ids.At(a))
+	y, okY := intOf(ids.At(b))
+	return okX && okY && x < y
 }
 
 // verifyRows checks the rows and counts again what the manifest says of them.

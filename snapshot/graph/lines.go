@@ -104,7 +104,7 @@ func joinLines(parts []*Lines) *Lines {
 		Count: slices.Grow([]uint8(nil), count), Large: slices.Grow([]uint64(nil), large), Weights: slices.Grow([]float32(nil), weights),
 	}
 	for i, p := range parts {
-		l.appendCodes(p.Code, p.N)
+		l.appendCodes(p, 0, p.N)
 		l.Count, l.Large, l.Weights = append(l.Count, p.Count...), append(l.Large, p.Large...), append(l.Weights, p.Weights...)
 		parts[i] = nil
 	}
@@ -112,19 +112,30 @@ func joinLines(parts []*Lines) *Lines {
 	return l
 }
 
-// appendCodes appends the codes of n edges.
-func (l *Lines) appendCodes(codes []byte, n int64) {
-	if shift := 2 * (l.N & 3); shift == 0 {
-		l.Code = append(l.Code, codes...)
-	} else {
-		for i, b := range codes {
-			l.Code[len(l.Code)-1] |= b << shift
-			if left := n - 4*int64(i); left > 4-shift/2 {
-				l.Code = append(l.Code, b>>(8-shift))
-			}
+// appendCodes appends the codes of n edges of src, from edge from on.
+func (l *Lines) appendCodes(src *Lines, from, n int64) {
+	end := from + n
+	for ; from < end && l.N&3 != 0; from++ {
+		l.addCode(src.At(from))
+	}
+	whole := (end - from) / 4 // bytes of l
+	first, shift := from>>2, 2*(from&3)
+	switch {
+	case src.Code == nil:
+		l.Code = append(l.Code, bytes.Repeat(allCodes[src.All:src.All+1], int(whole))...)
+	case shift == 0:
+		l.Code = append(l.Code, src.Code[first:first+whole]...)
+	default:
+		at := len(l.Code)
+		l.Code = slices.Grow(l.Code, int(whole))[:at+int(whole)]
+		for i := range l.Code[at:] {
+			l.Code[at+i] = src.Code[first+int64(i)]>>shift | src.Code[first+int64(i)+1]<<(8-shift)
 		}
 	}
-	l.N += n
+	l.N, from = l.N+4*whole, from+4*whole
+	for ; from < end; from++ {
+		l.addCode(src.At(from))
+	}
 }
 
 // elide drops the codes if they are all the same.
@@ -250,4 +261,14 @@ func (c *lineCursor) skip(n int64) {
 		c.take()
 	}
 	c.edge += n
+}
+
+// copyTo appends the next n edges to l and passes over them.
+func (c *lineCursor) copyTo(l *Lines, n int64) {
+	from := *c
+	c.skip(n)
+	l.appendCodes(c.l, from.edge, n)
+	l.Count = append(l.Count, c.l.Count[2*from.counted:2*c.counted]...)
+	l.Large = append(l.Large, c.l.Large[from.large:c.large]...)
+	l.Weights = append(l.Weights, c.l.Weights[from.weight:c.weight]...)
 }

@@ -89,16 +89,10 @@ func (r *reader) openHeldList(ctx context.Context, path string) (*table, edgeCol
 		return nil, edgeColumns{}, err
 	}
 	opt.WeightCol = weightCol
-	lacks := func(spec string) bool {
-		if byName(spec) {
-			return !slices.ContainsFunc(t.names, func(name string) bool { return strings.EqualFold(name, spec) })
-		}
-		return position(spec, 0) >= t.width
-	}
-	if opt.WeightCol != WeightNone && lacks(opt.WeightCol) {
+	if opt.WeightCol != WeightNone && t.lacks(opt.WeightCol) {
 		opt.WeightCol = WeightNone
 	}
-	if lacks(opt.RelCol) {
+	if t.lacks(opt.RelCol) {
 		opt.RelCol = ""
 	}
 	cols, err := t.edgeColumns()
@@ -113,6 +107,14 @@ func (r *reader) openHeldList(ctx context.Context, path string) (*table, edgeCol
 		cols.rel = -1
 	}
 	return t, cols, nil
+}
+
+// lacks reports whether a table has no column that spec names.
+func (t *table) lacks(spec string) bool {
+	if byName(spec) {
+		return !slices.ContainsFunc(t.names, func(name string) bool { return strings.EqualFold(name, spec) })
+	}
+	return position(spec, 0) >= t.width
 }
 
 // readHeldList reads the pairs of one file.

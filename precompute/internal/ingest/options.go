@@ -108,6 +108,10 @@ type Options struct {
 	// AnonymiseKey replaces the ids by codes under this key (codesOf), before anything else is made of them; at least
 	// MinAnonymiseKey bytes; nil = the ids stay. Messages name the input's ids; class, split, relation and type names stay.
 	AnonymiseKey []byte
+	// Change says that the files are to change a snapshot: edges may have ids without a row in Nodes, whose rows are not all the nodes; there
+	// may be no edges, no ids and no labels; nodes without features aren't looked for. Nodes has the splits of SplitNames, where given.
+	Change     bool
+	SplitNames []string
 	// Directed says that directions will be kept: undirected edges of GraphML and Matrix Market files come both ways.
 	Directed bool
 	Stdin    io.Reader // what the edge file - stands for; nil = the process's
@@ -180,7 +184,7 @@ func (o Options) withDefaults() (Options, error) {
 	case o.Delimiter != "" && strings.ContainsAny(o.Delimiter, "\"\r\n "):
 		return o, &Error{Err: ErrOption, Msg: fmt.Sprintf("delimiter %q can't separate fields", o.Delimiter), Hint: "for fields separated by blanks use the snap format"}
 	}
-	if len(o.Edges) == 0 && o.Dataset == "" {
+	if len(o.Edges) == 0 && o.Dataset == "" && !o.Change {
 		return o, &Error{Err: ErrOption, Msg: "no edge file given"}
 	}
 	if o.AnonymiseKey != nil && len(o.AnonymiseKey) < MinAnonymiseKey {

@@ -47,7 +47,7 @@ func Read(ctx context.Context, opt Options) (*snapshot.Tables, *Report, error) {
 	if r.opt, err = opt.withDefaults(); err != nil {
 		return nil, r.report, err
 	}
-	r.dict = newDict(r.opt.IDType == IDString)
+	r.dict = newDict(r.opt.IDType == IDString || r.opt.Change) // bytes: edges may then be numbered in parallel behind the rows of nodes
 	tables, err := r.run(ctx)
 	if e := (*Error)(nil); errors.As(err, &e) && r.opt.byRow[e.File] {
 		e.Row, e.Line = e.Line, 0
@@ -85,7 +85,7 @@ func (r *reader) run(ctx context.Context) (*snapshot.Tables, error) {
 			return nil, err
 		}
 	}
-	if r.dict.len() == 0 {
+	if r.dict.len() == 0 && !r.opt.Change {
 		return nil, &Error{File: filepath.Base(cmp.Or(r.opt.Nodes, r.opt.Edges[0])), Msg: "there are no nodes: the input holds no ids"}
 	}
 	declared := r.dict.closed
@@ -246,7 +246,7 @@ func (r *reader) prepare(ctx context.Context) error {
 
 // declaredNodes makes edge files that declare their nodes the node table, where none is given.
 func (r *reader) declaredNodes() error {
-	if r.opt.Nodes != "" || len(r.opt.Edges) == 0 {
+	if r.opt.Nodes != "" || len(r.opt.Edges) == 0 || r.opt.Change {
 		return nil
 	}
 	var tables []string
@@ -528,7 +528,9 @@ func (r *reader) readNodes(ctx context.Context) error {
 			}
 		}
 	}
-	r.dict.closed = true
-	r.closer = "is not an id in " + name
+	if !r.opt.Change {
+		r.dict.closed = true
+		r.closer = "is not an id in " + name
+	}
 	return nil
 }
