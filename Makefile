@@ -10,7 +10,7 @@ DIR ?= data
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := all
-.PHONY: all build found test test-race vet fmt fmt-check ci demo data fuzz bench bench-load bench-snapshot acceptance clean help
+.PHONY: all build found test test-race vet fmt fmt-check ci demo data fuzz bench bench-large bench-load bench-snapshot acceptance clean help
 
 all: build found ## build bin/precompute and bin/trainer-gnn, and say what was found
 
@@ -53,6 +53,9 @@ bench: ## run the benchmarks that match BENCH, 10 times each, for benchstat
 
 bench-snapshot: build ## how fast snapshots are built from 62 M edges as CSV, Parquet and strings, and the index of neighbours (some minutes, 6 GB of disk)
 	$(GO) run ./scripts/bench/snapshot -bin bin/precompute $(BENCH_FLAGS)
+
+bench-large: build ## a snapshot of more than 2^31 entries in 8 GB of memory (a quarter of an hour and more, 65 GB of disk)
+	$(GO) run ./scripts/bench/snapshot -bin bin/precompute -nodes 40000000 -pairs 1200000000 -mem 8G -kinds csv -runs 1 -touch 0 $(BENCH_FLAGS)
 
 bench-load: build ## how fast batches load, warm, for three batch sizes (about a minute)
 	scripts/bench/load

@@ -138,6 +138,11 @@ func (r *Record) checkSection(s *Section) error {
 			return err
 		}
 		return r.wantPositions(s, numEdges)
+	case TransposeRel:
+		if err := r.wantBeside(s, TransposeIndptr); err != nil {
+			return err
+		}
+		return r.wantIndices(s, numEdges, math.MaxInt32)
 
 	case SeedsLabel:
 		wantRank := 2
@@ -231,6 +236,21 @@ func (r *Record) checkSection(s *Section) error {
 		return wantPositive[float64](r, s, s.NumElements())
 	case RankOrder:
 		return r.wantPermutation(s)
+
+	case LinesCount:
+		return r.checkLineCounts(s)
+	case LinesLarge:
+		if err := r.wantBeside(s, LinesCount); err != nil {
+			return err
+		}
+		return r.wantLargeCounts(s)
+	case LinesWeight:
+		if err := r.wantBeside(s, LinesCount); err != nil {
+			return err
+		}
+		return r.wantLen(s, r.numCountedLines())
+	case LinesNamed:
+		return r.wantNodeBits(s)
 	}
 	if s.Kind>>8 == Hop1Code>>8 {
 		return r.checkHop1(s)
@@ -398,6 +418,67 @@ func (r *Record) wantPermutation(s *Section) error {
 		} else {
 			seen[v/64] |= bit
 		}
+	}
+	return nil
+}
+
+// checkLineCounts checks that each row of lines.count counts a line, and that lines.large has the counts that are elsewhere.
+func (r *Record) checkLineCounts(s *Section) error {
+	if s.Shape[1] != 2 {
+		return faultf(ErrLayout, r.place, "%s has shape %v, want 2 columns", s.Kind, s.Shape)
+	}
+	large := uint64(0)
+	for i := 0; i+1 < len(s.data); i += 2 {
+		if s.data[i]|s.data[i+1] == 0 {
+			return faultf(ErrLayout, r.place, "row %d of %s counts no line", i/2, s.Kind)
+		}
+		for _, n := range s.data[i : i+2] {
+			if n == LinesLargeCount {
+				large++
+			}
+		}
+	}
+	if n := r.lenOf(LinesLarge, s.Layer); n != large {
+		return faultf(ErrLayout, r.place, "%s has %d elements of %d, %s has %d", s.Kind, large, LinesLargeCount, LinesLarge, n)
+	}
+	return nil
+}
+
+// wantLargeCounts checks counts that stand for LinesLargeCount; all counts together must fit in 63 bits.
+func (r *Record) wantLargeCounts(s *Section) error {
+	left := uint64(math.MaxInt64) - 255*r.lenOf(LinesCount, s.Layer)
+	for i, n := range view[uint64](s.data) {
+		if n < LinesLargeCount || n > left {
+			return faultf(ErrLayout, r.place, "element %d of %s is %d, want %d or more, and all together below 2^63", i, s.Kind, n, LinesLargeCount)
+		}
+		left -= n
+	}
+	return nil
+}
+
+// numCountedLines adds up the counts, of which those checked before are in bounds. Where they aren't, the result is of no use, and the
+// check of their own section fails.
+func (r *Record) numCountedLines() uint64 {
+	n := uint64(0)
+	for _, count := range r.Uint8s(LinesCount, AnyLayer) {
+		if count != LinesLargeCount {
+			n += uint64(count)
+		}
+	}
+	for _, count := range r.Uint64s(LinesLarge, AnyLayer) {
+		n += count
+	}
+	return n
+}
+
+// wantNodeBits checks an array of a bit a node, filled up with zeros.
+func (r *Record) wantNodeBits(s *Section) error {
+	n := r.NumNodes()
+	if err := r.wantLen(s, (n+7)/8); err != nil {
+		return err
+	}
+	if n%8 != 0 && s.data[n/8]>>(n%8) != 0 {
+		return faultf(ErrLayout, r.place, "%s has bits behind that of node %d", s.Kind, n-1)
 	}
 	return nil
 }

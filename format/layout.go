@@ -46,12 +46,13 @@ const (
 	FileKG       FileKind = 9  // knowledge-graph permutation and known triples (reserved)
 	FileCoefs    FileKind = 10 // per-node coefficient factors of the whole graph, for evaluation blocks
 	FileHeldout  FileKind = 11 // a snapshot's pairs held out for validation and test
+	FileLines    FileKind = 12 // which lines of the input a snapshot's edges came of, for updates
 )
 
 var fileKindNames = map[FileKind]string{
 	FileBatches: "batches", FileEval: "eval", FileFeatures: "features", FileIDs: "ids", FileLabels: "labels",
 	FileTopology: "topology", FileHops: "hops", FileRank: "rank", FileKG: "kg", FileCoefs: "coefs",
-	FileHeldout: "heldout",
+	FileHeldout: "heldout", FileLines: "lines",
 }
 
 // String gives the name SPEC.md uses.
@@ -240,6 +241,7 @@ const (
 	TransposeIndptr  Kind = 0x0401 // i64 [src+1]
 	TransposeIndices Kind = 0x0402 // i32 [edges] dst of each entry
 	TransposeEdge    Kind = 0x0403 // i64 [edges] position of each entry in the block
+	TransposeRel     Kind = 0x0404 // i32 [edges] relation of each entry
 
 	SeedsLabel  Kind = 0x0501 // i32 [seeds] class | u8 [seeds,classes] bits | f32 [seeds,targets]
 	SeedsMask   Kind = 0x0502 // u8 [seeds,splits] Part
@@ -293,6 +295,12 @@ const (
 	RankWeight   Kind = 0x0E02 // f32 [nodes] chance of a node within its component
 	RankMass     Kind = 0x0E03 // f64 [components] chance of a component
 	RankOrder    Kind = 0x0E04 // i32 [nodes] node at each place of the locality order
+
+	LinesCode   Kind = 0x0F01 // u8 [(edges+3)/4] 2 bits an edge
+	LinesCount  Kind = 0x0F02 // u8 [counted,2] lines each way of the edges with code 3
+	LinesLarge  Kind = 0x0F03 // u64 [large] the counts from LinesLargeCount up
+	LinesWeight Kind = 0x0F04 // f32 [lines] weights of the lines of the edges with code 3
+	LinesNamed  Kind = 0x0F05 // u8 [(nodes+7)/8] a bit a node
 )
 
 // Constants of the hop index.
@@ -303,6 +311,9 @@ const (
 	HopNoDirectory = 0xFF // hop1.large_shift of a large row without a directory
 	HopSlack       = 8    // zero bytes behind the runs, for reads of 64 bits
 )
+
+// LinesLargeCount in lines.count stands for the next number of lines.large.
+const LinesLargeCount = 0xFF
 
 // kindSpec is what SPEC 5.1 says of a section kind: its name, the element types it
 // may have and its rank.
@@ -335,6 +346,7 @@ var kindSpecs = map[Kind]kindSpec{
 	TransposeIndptr:  {"transpose.indptr", 1, []DType{I64}},
 	TransposeIndices: {"transpose.indices", 1, []DType{I32}},
 	TransposeEdge:    {"transpose.edge", 1, []DType{I64}},
+	TransposeRel:     {"transpose.rel", 1, []DType{I32}},
 
 	SeedsLabel:  {"seeds.label", -1, []DType{I32, U8, F32}},
 	SeedsMask:   {"seeds.mask", 2, []DType{U8}},
@@ -387,6 +399,12 @@ var kindSpecs = map[Kind]kindSpec{
 	RankWeight:   {"rank.weight", 1, []DType{F32}},
 	RankMass:     {"rank.mass", 1, []DType{F64}},
 	RankOrder:    {"rank.order", 1, []DType{I32}},
+
+	LinesCode:   {"lines.code", 1, []DType{U8}},
+	LinesCount:  {"lines.count", 2, []DType{U8}},
+	LinesLarge:  {"lines.large", 1, []DType{U64}},
+	LinesWeight: {"lines.weight", 1, []DType{F32}},
+	LinesNamed:  {"lines.named", 1, []DType{U8}},
 }
 
 // String gives the name SPEC.md uses, as "block.indptr".

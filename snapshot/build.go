@@ -9,8 +9,6 @@ package snapshot
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"runtime"
 
@@ -38,9 +36,21 @@ func Build(ctx context.Context, job *format.Job, t *Tables, p Params, opt Option
 		opt.Scratch = NewScratch(0, "")
 		defer opt.Scratch.Close()
 	}
+	if p.MergeRelations {
+		p.MergeRelations = t.RelNames != nil // else there was nothing to merge
+		t.RelNames = nil
+	}
 	b := &builder{job: job, tables: t, opt: opt}
 	defer b.stop() // what is being written is in memory that others will give back
 	if err := b.topology(ctx, &p); err != nil {
+		return format.Digest{}, nil, err
+	}
+	return b.complete(ctx, p)
+}
+
+// complete computes what is made of the rows, and writes and publishes all of it.
+func (b *builder) complete(ctx context.Context, p Params) (format.Digest, *Manifest, error) {
+	if err := b.derive(&p); err != nil {
 		return format.Digest{}, nil, err
 	}
 	b.startTables()
@@ -64,7 +74,7 @@ func Build(ctx context.Context, job *format.Job, t *Tables, p Params, opt Option
 		return format.Digest{}, nil, err
 	}
 	b.progress("publish", 0, 0)
-	id, err := job.Publish(m, func(dir string) error {
+	id, err := b.job.Publish(m, func(dir string) error {
 		s := &Snapshot{Dir: dir, checked: true}
 		defer s.Close()
 		return s.open()
@@ -78,14 +88,20 @@ type builder struct {
 	opt    Options
 	files  []*pendingFile
 
-	graph      *graph.Graph
-	keys       []uint64
-	components []int32 // component of each node
-	sizes      []int64 // nodes of each component
-	gcn, mean  graph.Norm
+	graph   *graph.Graph
+	in, out *graph.CSR // its rows without relations
+
+	edgesPerRel []format.Int // nil without relations
+	keys        []uint64
+	components  []int32 // component of each node
+	sizes       []int64 // nodes of each component
+	gcn, mean   graph.Norm
 
 	held      *Held // nil without held-out pairs
 	heldAudit *HeldoutAudit
+
+	lines  *graph.Lines // these two nil unless Params.Updatable
+	update *UpdateInfo
 
 	hop1      *graph.Hop1 // nil without
 	hop2      *graph.Hop2
@@ -104,24 +120,24 @@ func (b *builder) progress(step string, done, total int64) {
 	}
 }
 
-// topology computes node keys, rows, components and norms, and holds out pairs.
+// topology computes node keys and rows, and holds out pairs.
 func (b *builder) topology(ctx context.Context, p *Params) error {
 	t := b.tables
 	var err error
 	if b.keys, err = nodeKeys(&t.IDs, b.opt.Threads); err != nil {
 		return err
 	}
-	opt := graph.Options{Directed: p.Direction == Directed, Threads: b.opt.Threads}
+	opt := graph.Options{Directed: p.Direction == Directed, NumRels: len(t.RelNames), Threads: b.opt.Threads, Progress: b.progress, Lines: p.Updatable}
 	held, err := b.startHoldout(p.Holdout, &opt)
 	if err != nil {
 		return err
 	}
-	b.progress("rows", 0, 1)
 	rows, err := t.Edges.Rows(ctx, t.NumNodes(), opt)
 	if err != nil {
 		return b.nameNodes(err)
 	}
 	t.Edges = nil
+	b.keepLines(rows.Lines)
 	if err := b.endHoldout(held, opt.Directed); err != nil {
 		return err
 	}
@@ -129,15 +145,27 @@ func (b *builder) topology(ctx context.Context, p *Params) error {
 		return err
 	}
 	b.opt.Scratch.freeEdges()
+	return nil
+}
+
+// derive computes components and norms, and counts, of the rows.
+func (b *builder) derive(p *Params) (err error) {
 	g := b.graph
+	if b.in, b.out, err = simple(&g.In, g.Out, b.opt.Scratch.array); err != nil {
+		return err
+	}
+	b.edgesPerRel = edgesPerRel(g, len(b.tables.RelNames))
+	if b.held != nil {
+		b.heldAudit.compare(&g.In, g.Out, b.held, b.edgesPerRel)
+	}
 	b.progress("components", 0, 1)
-	b.components, b.sizes = graph.Components(&g.In, b.opt.Threads)
+	b.components, b.sizes = graph.Components(&g.In, p.Direction != Directed, b.opt.Threads)
 	b.progress("norms", 0, 1)
-	if b.gcn, err = graph.GCN(&g.In, b.opt.Threads); err != nil {
+	if b.gcn, err = graph.GCN(&g.In, b.opt.Threads, b.opt.Scratch.array); err != nil {
 		return b.nameNodes(err)
 	}
-	b.mean = graph.Mean(&g.In, b.opt.Threads)
-	return nil
+	b.mean, err = graph.Mean(&g.In, b.opt.Threads, b.opt.Scratch.array)
+	return err
 }
 
 // nameNodes says errors about edges, which speak node numbers, in external ids.
@@ -167,8 +195,9 @@ func (b *builder) header() format.RecordHeader {
 func (b *builder) startTables() {
 	b.start(TopologyFile, format.FileTopology, b.header(), b.topologySections())
 	b.start(IDsFile, format.FileIDs, b.header(), b.idSections())
+	b.startTypes()
 	if t := b.tables.Features; t != nil {
-		rows := format.SectionSpec{Kind: format.TableRows, Layer: format.AnyLayer, DType: format.F32, Shape: []uint64{uint64(b.tables.NumNodes()), uint64(t.NumCols)}, Data: format.Bytes(t.Data)}
+		rows := format.SectionSpec{Kind: format.TableRows, Layer: format.AnyLayer, DType: format.F32, Shape: []uint64{uint64(b.tables.NumNodes()), uint64(t.NumCols)}, Data: format.Bytes(t.Data), Write: t.Write}
 		b.start(FeaturesFile, format.FileFeatures, b.header(), []format.SectionSpec{rows})
 	}
 	h := b.header()
@@ -182,6 +211,9 @@ func (b *builder) startTables() {
 	}
 	if b.held != nil {
 		b.startRecords(HeldoutFile, format.FileHeldout, b.heldRecords())
+	}
+	if sections := b.lineSections(); sections != nil {
+		b.start(LinesFile, format.FileLines, b.header(), sections)
 	}
 }
 
@@ -210,8 +242,7 @@ func nodeKeys(ids *IDs, threads int) ([]uint64, error) {
 		group.Go(func() error {
 			return format.Guard("external ids", func() error {
 				for i := lo; i < min(lo+chunk, len(keys)); i++ {
-					sum := sha256.Sum256(ids.At(int32(i)))
-					keys[i] = binary.BigEndian.Uint64(sum[:])
+					keys[i] = keyOf(ids.At(int32(i)))
 				}
 				return nil
 			})
@@ -229,10 +260,16 @@ func (b *builder) topologySections() []format.SectionSpec {
 	if in.Weight != nil {
 		sections = append(sections, format.Float32Section(format.BlockWeight, format.AnyLayer, format.CoefNone, in.Weight))
 	}
+	if in.Rel != nil {
+		sections = append(sections, format.Int32Section(format.BlockRel, format.AnyLayer, in.Rel))
+	}
 	if out := b.graph.Out; out != nil {
 		sections = append(sections,
 			format.Int64Section(format.TransposeIndptr, format.AnyLayer, out.Indptr),
 			format.Int32Section(format.TransposeIndices, format.AnyLayer, out.Indices))
+		if out.Rel != nil {
+			sections = append(sections, format.Int32Section(format.TransposeRel, format.AnyLayer, out.Rel))
+		}
 	}
 	sections = append(sections,
 		format.Int32Section(format.GraphComponent, format.AnyLayer, b.components),

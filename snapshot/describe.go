@@ -13,10 +13,13 @@ type Description struct {
 	Direction        Direction           `json:"direction"`
 	Weighted         bool                `json:"weighted"`
 	Collation        Collation           `json:"collation"`
+	Anonymised       bool                `json:"anonymized"` // the ids are codes of those of the input
 	NumNodes         int64               `json:"num_nodes"`
 	NumEdges         int64               `json:"num_edges"`   // undirected pairs once, self loops included; arcs when directed
 	NumEntries       int64               `json:"num_entries"` // in-row entries stored
 	NumRels          int64               `json:"num_rels"`
+	Relations        []NamedCount        `json:"relations"` // edges of each; empty without relations
+	Types            []NamedCount        `json:"types"`     // nodes of each; empty without node types
 	NumFeatures      int64               `json:"num_features"`
 	FeatureNorm      string              `json:"feature_norm"`
 	Task             Task                `json:"task"` // "" without labels
@@ -36,11 +39,12 @@ type Description struct {
 	MaxDegree        int64               `json:"max_degree"`
 	DegreeHistogram  []int64             `json:"degree_histogram"` // [0] degree 0, [k] degrees 2^(k-1)..2^k-1
 	Hops             int                 `json:"hops"`
-	Hop1             *Hop1Description    `json:"hop1"`     // null with hops 0
-	Hop2             *Hop2Description    `json:"hop2"`     // null unless hops is 2
-	PageRank         *RankAudit          `json:"pagerank"` // null without
-	Order            bool                `json:"order"`    // whether there is a locality order
-	Heldout          *HeldoutDescription `json:"heldout"`  // null without held-out pairs
+	Hop1             *Hop1Description    `json:"hop1"`      // null with hops 0
+	Hop2             *Hop2Description    `json:"hop2"`      // null unless hops is 2
+	PageRank         *RankAudit          `json:"pagerank"`  // null without
+	Order            bool                `json:"order"`     // whether there is a locality order
+	Heldout          *HeldoutDescription `json:"heldout"`   // null without held-out pairs
+	Updatable        bool                `json:"updatable"` // whether it can be the base of an update
 	Bytes            int64               `json:"bytes"`
 	Files            []format.FileSizes  `json:"files"`
 }
@@ -98,7 +102,7 @@ func Describe(dir string) (*Description, error) {
 	m := &s.Manifest
 	d := &Description{
 		Kind: Kind, ID: s.ID, FormatVersion: m.FormatVersion,
-		Direction: m.Params.Direction, Weighted: m.Weighted, Collation: m.Collation,
+		Direction: m.Params.Direction, Weighted: m.Weighted, Collation: m.Collation, Anonymised: m.Params.Anonymised,
 		NumNodes: int64(m.NumNodes), NumEdges: int64(m.NumEdges), NumEntries: int64(m.NumEntries), NumRels: int64(m.NumRels),
 		NumFeatures: int64(m.NumFeatures), FeatureNorm: m.Params.FeatureNorm, Task: m.Task, NumClasses: int64(m.NumClasses), ClassNames: s.ClassNames,
 		NumComponents: int64(m.Audit.NumComponents), LargestComponent: int64(m.Audit.LargestComponent),
@@ -112,7 +116,12 @@ func Describe(dir string) (*Description, error) {
 	if m.Audit.NumPairs > 0 {
 		d.OneDirShare = float64(m.Audit.OneDirectional) / float64(m.Audit.NumPairs)
 	}
+	d.Relations, d.Types = namedCounts(s.RelNames, m.EdgesPerRel), []NamedCount{}
+	if s.Types != nil {
+		d.Types = namedCounts(s.Types.Names, m.NodesPerType)
+	}
 	s.describeHops(d)
+	d.Updatable = m.Params.Updatable
 	d.PageRank, d.Order, d.Heldout = m.PageRank, s.Order != nil, m.describeHeldout()
 	s.countLabels(d)
 	s.countSplits(d)

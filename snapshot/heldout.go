@@ -60,6 +60,12 @@ type HeldoutAudit struct {
 	MissingValid format.Int `json:"missing_valid"` // of NumValid, pairs that no line of the edges lists; 0 unless held out by given lists
 	MissingTest  format.Int `json:"missing_test"`
 	NumLines     format.Int `json:"num_lines"` // lines of the edges that are not in the message graph
+	// What a model can't be asked fairly: pairs that the message graph has too (of one relation), nodes of the lists that it has no edge of, and
+	// relations.
+	KnownValid  format.Int `json:"known_valid"`
+	KnownTest   format.Int `json:"known_test"`
+	UnseenNodes format.Int `json:"unseen_nodes"`
+	UnseenRels  format.Int `json:"unseen_rels"`
 }
 
 // holdout is the holding out of one Build.
@@ -67,6 +73,32 @@ type holdout struct {
 	rule  *graph.Holdout // nil: the lists are stored, and that's all
 	lines graph.HeldLines
 	lists *Held // given; nil by hash
+}
+
+// compare counts what the lists and the message graph have in common, given its edges by relation.
+func (a *HeldoutAudit) compare(in, out *graph.CSR, held *Held, edgesPerRel []format.Int) {
+	unseen, unseenRels := map[int32]bool{}, map[int32]bool{}
+	for k, list := range held.parts() {
+		known := []*format.Int{&a.KnownValid, &a.KnownTest}[k]
+		for i, src := range list.Src {
+			dst, rel := list.Dst[i], int32(0)
+			if list.Rel != nil {
+				rel = list.Rel[i]
+			}
+			if _, ok := in.Find(dst, src, rel); ok {
+				*known++
+			}
+			for _, v := range []int32{src, dst} {
+				if in.Degree(v) == 0 && (out == nil || out.Degree(v) == 0) {
+					unseen[v] = true
+				}
+			}
+			if list.Rel != nil && int(rel) < len(edgesPerRel) && edgesPerRel[rel] == 0 {
+				unseenRels[rel] = true
+			}
+		}
+	}
+	a.UnseenNodes, a.UnseenRels = format.Int(len(unseen)), format.Int(len(unseenRels))
 }
 
 // startHoldout has opt leave out of the rows what the parameters ask for; nil where there is nothing to hold out or to store.
@@ -150,6 +182,7 @@ func (b *builder) endHoldout(h *holdout, directed bool) error {
 	if h == nil {
 		return nil
 	}
+	b.progress("held-out pairs", 0, 0)
 	numLines := h.lines.Len()
 	valid, test, err := h.lines.Distinct(directed)
 	if err != nil {
@@ -217,6 +250,21 @@ func (s *Snapshot) takeHeldout(r *format.Record) error {
 		}
 		return nil
 	})
+}
+
+// verifyShared counts again what the lists and the message graph have in common.
+func (s *Snapshot) verifyShared() error {
+	a := s.Manifest.Heldout
+	if a == nil {
+		return nil
+	}
+	want := *a
+	want.KnownValid, want.KnownTest = 0, 0
+	want.compare(&s.In, s.Out, s.Held, s.Manifest.EdgesPerRel)
+	if want != *a {
+		return s.wrong("heldout counts %+v, the rows give %+v", *a, want)
+	}
+	return nil
 }
 
 // verifyHoldout checks that the lists are what the parameters say, and that the rows hold none of their pairs.
@@ -293,6 +341,10 @@ type HeldoutDescription struct {
 	MissingValid int64   `json:"missing_valid"`
 	MissingTest  int64   `json:"missing_test"`
 	NumLines     int64   `json:"num_lines"`
+	KnownValid   int64   `json:"known_valid"` // pairs that the message graph has too
+	KnownTest    int64   `json:"known_test"`
+	UnseenNodes  int64   `json:"unseen_nodes"` // nodes of the lists without an edge in the message graph
+	UnseenRels   int64   `json:"unseen_rels"`
 }
 
 func (m *Manifest) describeHeldout() *HeldoutDescription {
@@ -302,6 +354,7 @@ func (m *Manifest) describeHeldout() *HeldoutDescription {
 	}
 	d := &HeldoutDescription{
 		NumValid: int64(a.NumValid), NumTest: int64(a.NumTest), MissingValid: int64(a.MissingValid), MissingTest: int64(a.MissingTest), NumLines: int64(a.NumLines),
+		KnownValid: int64(a.KnownValid), KnownTest: int64(a.KnownTest), UnseenNodes: int64(a.UnseenNodes), UnseenRels: int64(a.UnseenRels),
 	}
 	if p := m.Params.Holdout; p != nil {
 		d.Kind, d.Valid, d.Test, d.Seed, d.SpareLast = p.Kind, p.Valid, p.Test, int64(p.Seed), p.SpareLast

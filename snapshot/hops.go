@@ -19,10 +19,10 @@ func (b *builder) hops(ctx context.Context, p *Params) error {
 	opt.Progress = func(done, total int64) { b.progress("hop 2", done, total) }
 	b.progress("hop 1", 0, 0)
 	var err error
-	if b.hop1, err = graph.BuildHop1(&b.graph.In, opt); err != nil || p.Hops < 2 {
+	if b.hop1, err = graph.BuildHop1(b.in, opt); err != nil || p.Hops < 2 {
 		return err
 	}
-	hop2, a, err := graph.BuildHop2(ctx, &b.graph.In, b.keys, opt)
+	hop2, a, err := graph.BuildHop2(ctx, b.in, b.keys, opt)
 	b.hop2, b.hop2Audit = hop2, &Hop2Audit{
 		Hop1Entries: format.Int(a.Hop1Entries), NumEntries: format.Int(a.NumEntries), NumUncut: format.Int(a.NumUncut),
 		NumCut: format.Int(a.NumCut), NumSampled: format.Int(a.NumSampled), Cap: format.Int(a.Cap), Forced: a.Forced,
@@ -50,8 +50,8 @@ func (b *builder) rank(ctx context.Context, p *Params) error {
 	}
 	if p.has(WithOrder) {
 		b.progress("order", 0, 0)
-		bfs := graph.BFSOrder(&b.graph.In, b.graph.Out, b.components, len(b.sizes))
-		b.order = graph.CommunityOrder(bfs, graph.Communities(&b.graph.In, b.graph.Out, bfs, graph.CommunityOptions{}))
+		bfs := graph.BFSOrder(b.in, b.out, b.components, len(b.sizes))
+		b.order = graph.CommunityOrder(bfs, graph.Communities(b.in, b.out, bfs, graph.CommunityOptions{}))
 	}
 	return ctx.Err()
 }
@@ -113,7 +113,7 @@ func (m *Manifest) checkParams() error {
 	case (m.PageRank != nil) != p.has(WithPageRank):
 		return fmt.Errorf("with %v, but pagerank is there: %t", p.With, m.PageRank != nil)
 	}
-	return nil
+	return m.checkUpdate()
 }
 
 // hop1Of views the index of neighbours in r; nil where it is absent.
@@ -188,16 +188,20 @@ func (s *Snapshot) takeRank(r *format.Record) error {
 // verifyHops checks the indexes against the rows.
 func (s *Snapshot) verifyHops() error {
 	p := &s.Manifest.Params
+	in, _, err := simple(&s.In, nil, nil)
+	if err != nil {
+		return err
+	}
 	if p.Hops == 0 {
 		return nil
 	}
-	if err := graph.VerifyHop1(&s.In, p.hopOptions(), s.Hop1); err != nil {
+	if err := graph.VerifyHop1(in, p.hopOptions(), s.Hop1); err != nil {
 		return s.wrong("%v", err)
 	}
 	if p.Hops < 2 {
 		return nil
 	}
-	if err := s.Hop2.Check(&s.In, s.Component); err != nil {
+	if err := s.Hop2.Check(in, s.Component); err != nil {
 		return s.wrong("%v", err)
 	}
 	a := s.Manifest.Hop2
@@ -205,7 +209,7 @@ func (s *Snapshot) verifyHops() error {
 		NumEntries: int64(a.NumEntries), NumUncut: int64(a.NumUncut), NumCut: int64(a.NumCut), NumSampled: int64(a.NumSampled),
 		Cap: int(a.Cap), Forced: a.Forced, Hop1Entries: int64(a.Hop1Entries),
 	}
-	if err := graph.VerifyHop2(&s.In, s.Keys, p.hopOptions(), s.Hop2, audit); err != nil {
+	if err := graph.VerifyHop2(in, s.Keys, p.hopOptions(), s.Hop2, audit); err != nil {
 		return s.wrong("%v", err)
 	}
 	return nil
@@ -215,6 +219,10 @@ func (s *Snapshot) verifyHops() error {
 // way again.
 func (s *Snapshot) verifyRank() error {
 	p := &s.Manifest.Params
+	in, out, err := simple(&s.In, s.Out, nil)
+	if err != nil {
+		return err
+	}
 	if p.has(WithPageRank) {
 		a := s.Manifest.PageRank
 		opt, err := graph.RankOptions{Threads: 1}.Settle() // SPEC 6 has no other values
@@ -236,11 +244,11 @@ func (s *Snapshot) verifyRank() error {
 		}
 	}
 	if p.has(WithOrder) {
-		bfs := graph.BFSOrder(&s.In, s.Out, s.Component, len(s.ComponentSizes))
-		if err := graph.VerifyOrder(&s.In, s.Out, s.Component, bfs); err != nil {
+		bfs := graph.BFSOrder(in, out, s.Component, len(s.ComponentSizes))
+		if err := graph.VerifyOrder(in, out, s.Component, bfs); err != nil {
 			return s.wrong("%v", err)
 		}
-		communities := graph.Communities(&s.In, s.Out, bfs, graph.CommunityOptions{})
+		communities := graph.Communities(in, out, bfs, graph.CommunityOptions{})
 		if err := graph.VerifyCommunityOrder(bfs, communities, s.Order); err != nil {
 			return s.wrong("%v", err)
 		}

@@ -20,7 +20,11 @@ const (
 	SplitsFile   = "splits.plf"
 	HopsFile     = "hops.plf"
 	RankFile     = "rank.plf"
-	HeldoutFile  = "heldout.plf"
+
+	RelationsFile = "relations.plf"
+	TypesFile     = "types.plf"
+	HeldoutFile   = "heldout.plf"
+	LinesFile     = "lines.plf"
 )
 
 // Direction says whether an edge's two ends play different parts.
@@ -45,7 +49,11 @@ type Params struct {
 	Hop2Cap      int      `json:"hop2_cap"`
 	With         []string `json:"with"` // of WithOrder and WithPageRank, sorted
 
-	Holdout *HoldoutParams `json:"holdout,omitempty"` // nil: nothing is held out of the edges
+	MergeRelations bool `json:"merge_relations,omitempty"` // the input's relations were dropped, and their edges merged
+
+	Holdout    *HoldoutParams `json:"holdout,omitempty"`    // nil: nothing is held out of the edges
+	Anonymised bool           `json:"anonymized,omitempty"` // the external ids are codes of those of the input (SPEC 6)
+	Updatable  bool           `json:"updatable"`            // the snapshot remembers its lines (SPEC 6.2); false, once settled, with Holdout
 }
 
 // HopsAuto as Params.Hops asks for 2 up to a million nodes, else for 1.
@@ -86,6 +94,7 @@ func (p Params) Settle(numNodes int) (Params, error) {
 	if p.Holdout, err = p.Holdout.settle(); err != nil {
 		return p, err
 	}
+	p.Updatable = p.Updatable && p.Holdout == nil
 	p.With = append([]string{}, p.With...)
 	slices.Sort(p.With)
 	p.With = slices.Compact(p.With)
@@ -158,13 +167,16 @@ type Manifest struct {
 	NumNodes      format.Int        `json:"num_nodes"`
 	NumEdges      format.Int        `json:"num_edges"`
 	NumEntries    format.Int        `json:"num_entries"`
-	NumRels       format.Int        `json:"num_rels"`
+	NumRels       format.Int        `json:"num_rels"`                 // 1 without relations
+	EdgesPerRel   []format.Int      `json:"edges_per_rel,omitempty"`  // with relations: num_edges by relation
+	NodesPerType  []format.Int      `json:"nodes_per_type,omitempty"` // with node types
 	NumFeatures   format.Int        `json:"num_features"`
 	Task          Task              `json:"task,omitempty"` // absent without labels
 	NumClasses    format.Int        `json:"num_classes"`
 	Splits        []string          `json:"splits"`
 	Audit         Audit             `json:"audit"`
 	Heldout       *HeldoutAudit     `json:"heldout,omitempty"`  // with held-out pairs
+	Update        *UpdateInfo       `json:"update,omitempty"`   // with params.updatable
 	Hop2          *Hop2Audit        `json:"hop2,omitempty"`     // with params.hops 2
 	PageRank      *RankAudit        `json:"pagerank,omitempty"` // with params.with pagerank
 	Files         []format.FileInfo `json:"files"`
@@ -176,8 +188,9 @@ func (b *builder) manifest(p Params) (*Manifest, error) {
 	m := &Manifest{
 		Kind: Kind, FormatVersion: format.Version, Params: p,
 		Collation: t.IDs.Collation, Weighted: g.In.Weight != nil,
-		NumNodes: format.Int(t.NumNodes()), NumEdges: format.Int(g.Audit.NumEdges), NumEntries: format.Int(g.In.NumEntries()), NumRels: 1,
-		Splits: []string{}, Files: []format.FileInfo{}, Heldout: b.heldAudit, Hop2: b.hop2Audit, PageRank: b.rankAudit,
+		NumNodes: format.Int(t.NumNodes()), NumEdges: format.Int(g.Audit.NumEdges), NumEntries: format.Int(g.In.NumEntries()),
+		NumRels: format.Int(max(1, len(t.RelNames))), EdgesPerRel: b.edgesPerRel, NodesPerType: nodesPerType(t.Types),
+		Splits: []string{}, Files: []format.FileInfo{}, Heldout: b.heldAudit, Update: b.update, Hop2: b.hop2Audit, PageRank: b.rankAudit,
 		Audit: Audit{
 			NumLines: format.Int(g.Audit.NumLines), DuplicatesMerged: format.Int(g.Audit.DuplicatesMerged),
 			SelfLoops: format.Int(g.Audit.SelfLoops), IsolatedNodes: format.Int(g.Audit.IsolatedNodes),

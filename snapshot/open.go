@@ -19,6 +19,8 @@ type Snapshot struct {
 
 	In             graph.CSR  // rows are dst
 	Out            *graph.CSR // directed only: rows are src, Indices dst
+	RelNames       []string   // of In.Rel, sorted; nil without relations. In.Rel is nil where there is but one
+	Types          *Types     // nil without node types
 	Component      []int32    // [NumNodes], numbered by smallest node
 	ComponentSizes []int64
 	IDs            format.Names
@@ -41,12 +43,16 @@ type Snapshot struct {
 	Weights []float32 // [NumNodes] chance of a node within its component
 	Masses  []float64 // [components] chance of a component
 
+	Lines *graph.Lines // of the edges of the rows; nil unless params.updatable
+
 	Held *Held // held-out pairs, which are not in the rows; nil without
 
 	Order []int32 // [NumNodes] node at each place of the locality order; nil without params.with order
 
 	gcn, mean graph.Norm
+	named     []byte // a bit a node, where tables name some (IsNamed)
 	files     []*format.File
+	base      bool // opened to be updated: what is computed anew is left out
 	checked   bool // by the writer, in this process: what is in the files needs no second look
 }
 
@@ -77,6 +83,9 @@ func (s *Snapshot) open() error {
 	if err := m.checkParams(); err != nil {
 		return fmt.Errorf("%s: %w: %v", filepath.Join(filepath.Base(s.Dir), format.ManifestName), format.ErrLayout, err)
 	}
+	if err := m.checkTypes(); err != nil {
+		return fmt.Errorf("%s: %w: %v", filepath.Join(filepath.Base(s.Dir), format.ManifestName), format.ErrLayout, err)
+	}
 	if _, err := format.CheckFiles(s.Dir, m.Files); err != nil {
 		return err
 	}
@@ -93,7 +102,10 @@ func (s *Snapshot) open() error {
 		{SplitsFile, format.FileLabels, len(m.Splits) > 0, s.takeSplits},
 		{HopsFile, format.FileHops, m.Params.Hops > 0, s.takeHops},
 		{RankFile, format.FileRank, len(m.Params.With) > 0, s.takeRank},
+		{RelationsFile, format.FileLabels, len(m.EdgesPerRel) > 0, s.takeRelations},
+		{TypesFile, format.FileLabels, len(m.NodesPerType) > 0, s.takeTypes},
 		{HeldoutFile, format.FileHeldout, m.Heldout != nil, s.takeHeldout},
+		{LinesFile, format.FileLines, m.Update.hasFile(), s.takeLines},
 	} {
 		place := filepath.Join(filepath.Base(s.Dir), format.ManifestName)
 		switch listed := s.has(load.name); {
@@ -102,7 +114,7 @@ func (s *Snapshot) open() error {
 		case listed && !load.wanted:
 			return fmt.Errorf("%s: %w: lists %s, but its fields say there is none", place, format.ErrLayout, load.name)
 		}
-		if !load.wanted {
+		if !load.wanted || s.base && (load.name == HopsFile || load.name == RankFile) {
 			continue
 		}
 		records, err := s.records(load.name, load.kind)
@@ -114,6 +126,9 @@ func (s *Snapshot) open() error {
 				return err
 			}
 		}
+	}
+	if s.Lines == nil {
+		s.linesOf(nil)
 	}
 	return nil
 }
@@ -209,6 +224,9 @@ func (s *Snapshot) takeTopology(r *format.Record) error {
 		if s.Out.Indptr == nil || s.Out.Indices == nil {
 			return missing(r, "out-rows")
 		}
+	}
+	if err := s.takeRels(r); err != nil {
+		return err
 	}
 	s.Component = r.Int32s(format.GraphComponent, format.AnyLayer)
 	s.ComponentSizes = r.Int64s(format.GraphComponentSize, format.AnyLayer)

@@ -26,7 +26,7 @@ func idsOf(collation Collation, ids ...string) IDs {
 	return t
 }
 
-// smallTables is a weighted graph with a loop, an isolated node, features, labels and splits.
+// smallTables is a weighted graph with a loop, an isolated node, features, labels and splits; a-b has two lines, one each way.
 func smallTables() *Tables {
 	return &Tables{
 		IDs:      idsOf(CollationBytes, "a", "b", "c", "d"),
@@ -34,14 +34,15 @@ func smallTables() *Tables {
 		Features: &Features{NumCols: 2, Data: []float32{1, 2, 3, 4, 5, 6, 7, 8}},
 		Labels:   &Labels{Task: TaskMulticlass, ClassNames: []string{"x", "y"}, Class: []int32{0, 1, -1, 1}},
 		Splits:   &Splits{Names: []string{"split"}, Mask: []Part{PartTrain, PartTest, PartNone, PartValid}},
+		Named:    []bool{true, false, false, true},
 	}
 }
 
-var defaultParams = Params{Direction: Undirected, FeatureNorm: "none", MissingFeatures: "error"}
+var defaultParams = Params{Direction: Undirected, FeatureNorm: "none", MissingFeatures: "error", Updatable: true}
 
 // fullParams ask for everything; the thresholds are low, so that small graphs have rows of every kind.
 var fullParams = Params{
-	Direction: Undirected, FeatureNorm: "none", MissingFeatures: "error",
+	Direction: Undirected, FeatureNorm: "none", MissingFeatures: "error", Updatable: true,
 	Hops: HopsAuto, CompactBelow: 3, HubFrom: 6, ExpandLimit: 4, Hop2Cap: 9, With: []string{WithPageRank, WithOrder},
 }
 
@@ -140,6 +141,12 @@ func randomTables(seed, order uint64, weighted bool) *Tables {
 		}
 	})
 	t.Edges = graph.EdgesOf(src, dst, weight, nil)
+	if t.Declared = seed%3 == 0; !t.Declared {
+		t.Named = make([]bool, n)
+		for v := range t.Named {
+			t.Named[v] = r.IntN(2) == 0 || !slices.Contains(src, int32(v)) && !slices.Contains(dst, int32(v))
+		}
+	}
 	return t
 }
 
@@ -176,11 +183,14 @@ func TestVerifyFindsLies(t *testing.T) {
 		{"loops", "audit", func(m *Manifest) { m.Audit.SelfLoops++ }},
 		{"isolated", "audit", func(m *Manifest) { m.Audit.IsolatedNodes-- }},
 		{"lines", "audit", func(m *Manifest) { m.Audit.NumLines++ }},
+		{"more lines", "4 lines with 1 pairs one way only, want 5", func(m *Manifest) { m.Audit.NumLines++; m.Audit.DuplicatesMerged++ }},
+		{"one way", "want 4 and 2", func(m *Manifest) { m.Audit.OneDirectional++ }},
 		{"degrees", "audit", func(m *Manifest) { m.Audit.DegreeHistogram[0]++; m.Audit.DegreeHistogram[1]-- }},
 		{"largest degree", "audit", func(m *Manifest) { m.Audit.MaxDegree++ }},
 		{"pairs", "audit", func(m *Manifest) { m.Audit.NumPairs++ }},
 		{"components", "components", func(m *Manifest) { m.Audit.NumComponents++ }},
 		{"largest", "components", func(m *Manifest) { m.Audit.LargestComponent++ }},
+		{"anonymised ids", "said to be anonymised", func(m *Manifest) { m.Params.Anonymised = true }},
 		{"hop thresholds", "hop1 row", func(m *Manifest) { m.Params.CompactBelow = 2 }},
 		{"hop 2 entries", "hop2 audit", func(m *Manifest) { m.Hop2.NumEntries++ }},
 		{"hop 2 cap", "hop2 audit", func(m *Manifest) { m.Params.Hop2Cap-- }},
@@ -308,6 +318,18 @@ func TestOpenRefuses(t *testing.T) {
 		{"masses of another graph", changeSection(format.RankMass, func(s *format.SectionSpec) { s.Shape, s.Data = []uint64{1}, s.Data[:8] }), format.ErrLayout},
 		{"a run of other numbers", changeSection(format.Hop1Compact, func(s *format.SectionSpec) { s.Data[0] ^= 0x10 }), format.ErrLayout},
 		{"a row of another size", changeSection(format.Hop1Code, func(s *format.SectionSpec) { s.Data[0]++ }), format.ErrLayout},
+		{"lines claimed, not there", claimAway(LinesFile), format.ErrMissing},
+		{"lines not said", func(t *testing.T, dir string) { rewrite(t, dir, func(m *Manifest) { m.Update = nil }) }, format.ErrLayout},
+		{"lines there, not claimed", func(t *testing.T, dir string) {
+			rewrite(t, dir, func(m *Manifest) { m.Update, m.Params.Updatable = nil, false })
+		}, format.ErrLayout},
+		{"one code claimed", func(t *testing.T, dir string) { rewrite(t, dir, func(m *Manifest) { m.Update.Code = "forward" }) }, format.ErrLayout},
+		{"a code unknown", func(t *testing.T, dir string) { rewrite(t, dir, func(m *Manifest) { m.Update.Code = "sideways" }) }, format.ErrLayout},
+		{"more counted edges", func(t *testing.T, dir string) { rewrite(t, dir, func(m *Manifest) { m.Update.NumCounted++ }) }, format.ErrLayout},
+		{"all nodes named", func(t *testing.T, dir string) { rewrite(t, dir, func(m *Manifest) { m.Update.Named = "all" }) }, format.ErrLayout},
+		{"some nodes declared", func(t *testing.T, dir string) { rewrite(t, dir, func(m *Manifest) { m.Update.Declared = true }) }, format.ErrLayout},
+		{"codes of more edges", changeSection(format.LinesCode, func(s *format.SectionSpec) { s.Shape, s.Data = []uint64{2}, append(s.Data, 0) }), format.ErrLayout},
+		{"codes of another graph", changeSection(format.LinesCode, func(s *format.SectionSpec) { s.Data[0] ^= 3 }), format.ErrLayout},
 		{"rows of another graph", func(t *testing.T, dir string) {
 			other := buildIn(t, randomTables(3, 0, false), defaultParams, 1)
 			b, err := os.ReadFile(filepath.Join(other, TopologyFile))
@@ -352,7 +374,7 @@ func TestSpecFields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range []reflect.Type{reflect.TypeFor[Manifest](), reflect.TypeFor[Params](), reflect.TypeFor[Audit](), reflect.TypeFor[Hop2Audit](), reflect.TypeFor[RankAudit](), reflect.TypeFor[HoldoutParams](), reflect.TypeFor[HeldoutAudit]()} {
+	for _, v := range []reflect.Type{reflect.TypeFor[Manifest](), reflect.TypeFor[Params](), reflect.TypeFor[Audit](), reflect.TypeFor[Hop2Audit](), reflect.TypeFor[RankAudit](), reflect.TypeFor[HoldoutParams](), reflect.TypeFor[HeldoutAudit](), reflect.TypeFor[UpdateInfo]()} {
 		for _, f := range reflect.VisibleFields(v) {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if !strings.Contains(string(spec), "`"+name+"`") {

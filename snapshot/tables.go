@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"io"
 	"math"
 	"slices"
 
@@ -19,6 +20,8 @@ type Tables struct {
 	Splits   *Splits         // nil: no splits
 	Types    *Types          // nil: one node type
 	Held     *Held           // lists of pairs to hold out of Edges, or to store beside them (Params.Holdout); nil: none
+	Declared bool            // the input has a table of all nodes, so that no other can appear and none goes
+	Named    []bool          // [NumNodes] unless Declared: whether a table, not only edges, names the node; nil: none is named
 	RelNames []string        // names of the relations of Edges, sorted; nil where they have none
 }
 
@@ -60,6 +63,8 @@ type Types struct {
 type Features struct {
 	NumCols int
 	Data    []float32
+	// Write, in place of Data, writes the rows as they are in a file.
+	Write func(w io.Writer) error
 }
 
 // Task says what the labels are for.

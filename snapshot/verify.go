@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/prelift/prelift/format"
 	"github.com/prelift/prelift/snapshot/graph"
@@ -13,7 +12,7 @@ import (
 
 // Verify recomputes all that a snapshot claims: the digest of every file, every CRC and
 // bound, and from the rows alone the components, the norm factors, the counts, the
-// node keys, the hop index, the ranks, the locality order and that no held-out pair is in the rows; the ids must rise in their collation. Errors are of format's classes.
+// lines, the node keys, the hop index, the ranks, the locality order and that no held-out pair is in the rows; the ids must rise in their collation. Errors are of format's classes.
 func Verify(dir string, threads int) error {
 	s, err := Open(dir) // CRC, bounds and cross-references
 	if err != nil {
@@ -25,7 +24,7 @@ func Verify(dir string, threads int) error {
 	}
 	return format.Guard(dir, func() error {
 		for _, check := range []func() error{
-			s.verifyKey, func() error { return s.verifyIDs(threads) }, s.verifyRows, s.verifyComponents, s.verifyNorms, s.verifyTables, s.verifyHops, s.verifyRank, s.verifyHoldout,
+			s.verifyKey, func() error { return s.verifyIDs(threads) }, s.verifyRows, s.verifyTypes, s.verifyLines, s.verifyComponents, s.verifyNorms, s.verifyTables, s.verifyHops, s.verifyRank, s.verifyHoldout, s.verifyShared,
 		} {
 			if err := check(); err != nil {
 				return err
@@ -55,6 +54,9 @@ func (s *Snapshot) verifyIDs(threads int) error {
 		if len(ids.At(v)) == 0 {
 			return s.wrong("node %d has an empty id", v)
 		}
+		if s.Manifest.Params.Anonymised && !isCode(ids.At(v)) {
+			return s.wrong("node %d has the id %q, but ids are said to be anonymised: %d hexadecimal digits", v, ids.At(v), codeDigits)
+		}
 		if v > 0 && !ids.less(v-1, v) {
 			return s.wrong("ids %q and %q of nodes %d and %d are not in %s order", ids.At(v-1), ids.At(v), v-1, v, ids.Collation)
 		}
@@ -69,14 +71,27 @@ func (s *Snapshot) verifyIDs(threads int) error {
 	return nil
 }
 
+// codeDigits is the length of an anonymised id (SPEC 6).
+const codeDigits = 32
+
+// isCode reports whether an id may be an anonymised one.
+func isCode(id []byte) bool {
+	for _, c := range id {
+		if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f') {
+			return false
+		}
+	}
+	return len(id) == codeDigits
+}
+
 // less reports whether id a stands before id b in the collation.
 func (ids *IDs) less(a, b int32) bool {
 	if ids.Collation != CollationInteger {
 		return bytes.Compare(ids.At(a), ids.At(b)) < 0
 	}
-	x, errX := strconv.ParseInt(string(ids.At(a)), 10, 64)
-	y, errY := strconv.ParseInt(string(ids.At(b)), 10, 64)
-	return errX == nil && errY == nil && x < y
+	x, okX := intOf(ids.At(a))
+	y, okY := intOf(ids.At(b))
+	return okX && okY && x < y
 }
 
 // verifyRows checks the rows and counts again what the manifest says of them.

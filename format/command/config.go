@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -73,6 +74,20 @@ func setFlag(c *cobra.Command, place, key string, value any) error {
 	}
 	if _, isMap := value.(map[string]any); isMap {
 		return Usage("%s: %s is a map; --%s takes a value or a list", place, key, key)
+	}
+	flag := c.Flags().Lookup(key)
+	if list, ok := value.([]any); ok {
+		if slice, ok := flag.Value.(pflag.SliceValue); ok { // elements as they are, commas and all
+			var texts []string
+			for _, v := range list {
+				texts = append(texts, flagText(v))
+			}
+			flag.Changed = true
+			if err := slice.Replace(texts); err != nil {
+				return Usage("%s: --%s: %v", place, key, err)
+			}
+			return nil
+		}
 	}
 	if err := c.Flags().Set(key, flagText(value)); err != nil {
 		return Usage("%s: --%s: %v", place, key, err)

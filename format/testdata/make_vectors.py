@@ -27,7 +27,7 @@ TRAIN, VALID, TEST = 1, 2, 3
 GCN, MEAN, SUM, RELMEAN = 1, 2, 3, 4
 
 # SPEC 3.1: file kinds.
-BATCHES, EVAL, FEATURES, IDS, LABELS, TOPOLOGY, HOPS, RANK, KG, COEFS, HELDOUT = range(1, 12)
+BATCHES, EVAL, FEATURES, IDS, LABELS, TOPOLOGY, HOPS, RANK, KG, COEFS, HELDOUT, LINES = range(1, 13)
 
 # SPEC 4.3: element types, their sizes and struct codes (bf16 is given as raw u16).
 U8, I8, I16, U16, I32, U32, I64, U64, F16, BF16, F32, F64 = range(1, 13)
@@ -38,7 +38,7 @@ SIZE = {t: struct.calcsize("<" + c) for t, c in CODE.items()}
 NODES_NUMBER, NODES_TYPE, NODES_ROW, NODES_TABLE = 0x0101, 0x0102, 0x0103, 0x0104
 INDPTR, INDICES, REL, RELPTR, WEIGHT, EDGE_ID, TIME = range(0x0201, 0x0208)
 C_SRC, C_DST, C_SELF, C_EDGE, C_IMPORTANCE = range(0x0301, 0x0306)
-T_INDPTR, T_INDICES, T_EDGE = range(0x0401, 0x0404)
+T_INDPTR, T_INDICES, T_EDGE, T_REL = range(0x0401, 0x0405)
 S_LABEL, S_MASK, S_WEIGHT = range(0x0501, 0x0504)
 P_SRC, P_DST, P_REL, P_LABEL, P_WEIGHT = range(0x0601, 0x0606)
 K_POSITIVES, K_CHUNKPTR, K_KNOWN, K_RANGE, K_GUESTS, K_DEPTH, K_EDGES = range(0x0701, 0x0708)
@@ -50,6 +50,7 @@ NAME_OFFSETS, NAME_BYTES = 0x0B01, 0x0B02
  H_LARGE) = range(0x0C01, 0x0C0D)
 H2_INDPTR, H2_INDICES = 0x0D01, 0x0D02
 R_PAGERANK, R_WEIGHT, R_MASS, R_ORDER = range(0x0E01, 0x0E05)
+L_CODE, L_COUNT, L_LARGE, L_WEIGHT, L_NAMED = range(0x0F01, 0x0F06)
 
 NAN = struct.unpack("<f", struct.pack("<I", 0x7FC00000))[0]
 
@@ -174,6 +175,7 @@ def layers(replace=None, extra=(), drop=(), **fields):
         Section(T_INDPTR, I64, [0, 0, 0, 1, 2, 3, 5], layer=0),
         Section(T_INDICES, I32, [0, 1, 2, 2, 3], layer=0),
         Section(T_EDGE, I64, [0, 1, 2, 3, 4], layer=0),
+        Section(T_REL, I32, [0, 1, 0, 1, 1], layer=0),
         Section(INDPTR, I64, [0, 1, 2], layer=1),
         Section(INDICES, I32, [2, 3], layer=1),
         Section(C_SRC, F32, [1, 1, 0.5, 0.5, 0.25, 0.25], coef=GCN),
@@ -347,6 +349,13 @@ def heldout():
     return build(HELDOUT, [table_record(4, valid, split=VALID), table_record(4, [Section(k, t, []) for k, t in [(P_SRC, I32), (P_DST, I32), (P_REL, I32), (P_WEIGHT, F32)]], split=TEST, number=1)])
 
 
+def lines(replace=None, drop=()):
+    """The lines of five edges with weights, in a graph of nine nodes: one line, one the other way round, one with 2 and 1 lines, one with 300, one line."""
+    s = [Section(L_CODE, U8, [0 | 1 << 2 | 3 << 4 | 3 << 6, 0]), Section(L_COUNT, U8, [2, 1, 0, 255], shape=[2, 2]), Section(L_LARGE, U64, [300]),
+         Section(L_WEIGHT, F32, [0, 0.5, 2] + [1] * 300), Section(L_NAMED, U8, [0b10000001, 1])]
+    return build(LINES, [table_record(9, [(replace or {}).get(x.kind, x) for x in s if x.kind not in drop])])
+
+
 def batch(record, **header):
     h = dict(snapshot_id=SNAPSHOT, set_key=SET)
     h.update(header)
@@ -416,6 +425,7 @@ def good(v):
     v.good("rank", rank(), "ranks, sampling weights of two components, an order")
     v.good("link", batch(link()), "pairs")
     v.good("heldout", heldout(), "two pairs held out for validation, none for test")
+    v.good("lines", lines(), "the lines of five edges")
     v.good("kge", batch(kge()), "triples")
     v.good("optional", batch(tiny(extra=[Section(0x7777, F64, [1.0, 2.0], shape=[1, 2, 1], layer=0, coef=99)]), optional=1 << 63), "a section of an unknown kind under an unknown optional bit: skipped")
     v.good("optional-unused", batch(tiny(), optional=2), "an unknown optional bit, no unknown kinds")
@@ -616,17 +626,20 @@ def faulty_contents(v):
     l("C11", "dst-length", C_DST, 1, Section(C_DST, F32, [1] * 4, layer=1, coef=MEAN), "coef.dst of layer 1 for four dst of two")
     l("C11", "importance-length", C_IMPORTANCE, 0, Section(C_IMPORTANCE, F32, [1] * 6, layer=0), "six importances of four dst")
     v.bad("C11", "dst-global", build(EVAL, [Record([Section(C_DST, F32, [1, 1], coef=GCN)], [5], space=GLOBAL, dst_start=1, dst_end=3)]), "layout", "coef.dst of a global record has its rows, not all nodes")
-    v.bad("C12", "transpose-indptr-alone", batch(layers(drop=((T_INDICES, 0), (T_EDGE, 0)))), "layout", "transpose.indptr without transpose.indices")
+    v.bad("C12", "transpose-indptr-alone", batch(layers(drop=((T_INDICES, 0), (T_EDGE, 0), (T_REL, 0)))), "layout", "transpose.indptr without transpose.indices")
     l("C12", "transpose-indptr-length", T_INDPTR, 0, Section(T_INDPTR, I64, [0, 0, 1, 2, 5], layer=0), "transpose.indptr of four src, the block has six")
     l("C12", "transpose-indptr-end", T_INDPTR, 0, Section(T_INDPTR, I64, [0, 0, 0, 1, 2, 3, 4], layer=0), "transpose.indptr ends before the edges")
     l("C12", "transpose-indptr-falls", T_INDPTR, 0, Section(T_INDPTR, I64, [0, 0, 2, 1, 2, 3, 5], layer=0), "transpose.indptr falls")
-    v.bad("C13", "transpose-indices-alone", batch(layers(drop=((T_INDPTR, 0), (T_EDGE, 0)))), "layout", "transpose.indices without transpose.indptr")
+    v.bad("C13", "transpose-indices-alone", batch(layers(drop=((T_INDPTR, 0), (T_EDGE, 0), (T_REL, 0)))), "layout", "transpose.indices without transpose.indptr")
     l("C13", "transpose-indices-beyond", T_INDICES, 0, Section(T_INDICES, I32, [0, 1, 2, 2, 4], layer=0), "dst 4 of four")
     l("C13", "transpose-indices-length", T_INDICES, 0, Section(T_INDICES, I32, [0, 1, 2, 2], layer=0), "four of five edges")
-    v.bad("C14", "transpose-edge-alone", batch(layers(drop=((T_INDPTR, 0), (T_INDICES, 0)))), "layout", "transpose.edge without transpose.indptr")
+    v.bad("C14", "transpose-edge-alone", batch(layers(drop=((T_INDPTR, 0), (T_INDICES, 0), (T_REL, 0)))), "layout", "transpose.edge without transpose.indptr")
     l("C14", "transpose-edge-beyond", T_EDGE, 0, Section(T_EDGE, I64, [0, 1, 2, 3, 5], layer=0), "edge 5 of five")
     l("C14", "transpose-edge-negative", T_EDGE, 0, Section(T_EDGE, I64, [0, 1, 2, 3, -1], layer=0), "edge -1")
     l("C14", "transpose-edge-length", T_EDGE, 0, Section(T_EDGE, I64, [0, 1, 2, 3], layer=0), "four of five edges")
+    v.bad("C48", "transpose-rel-alone", batch(layers(drop=((T_INDPTR, 0), (T_INDICES, 0), (T_EDGE, 0)))), "layout", "transpose.rel without transpose.indptr")
+    l("C48", "transpose-rel-negative", T_REL, 0, Section(T_REL, I32, [0, 1, 0, -1, 1], layer=0), "relation -1")
+    l("C48", "transpose-rel-length", T_REL, 0, Section(T_REL, I32, [0, 1, 0, 1], layer=0), "four relations of five edges")
     t("C15", "label-below", S_LABEL, Section(S_LABEL, I32, [1, -2]), "class -2")
     t("C15", "label-rows", S_LABEL, Section(S_LABEL, I32, [1, -1, 0]), "three labels of two seeds")
     t("C15", "label-rank", S_LABEL, Section(S_LABEL, I32, [1, -1], shape=[2, 1]), "classes with two dimensions")
@@ -749,6 +762,21 @@ def faulty_contents(v):
     r3("C43", "order-twice", R_ORDER, Section(R_ORDER, I32, [0, 1, 1]), "a node listed twice")
     r3("C43", "order-beyond", R_ORDER, Section(R_ORDER, I32, [0, 1, 3]), "node 3 of three")
     r3("C43", "order-negative", R_ORDER, Section(R_ORDER, I32, [-1, 1, 2]), "node -1")
+
+    def l9(check, name, kind, section, about):
+        v.bad(check, name, lines(replace={kind: section}), "layout", about)
+
+    l9("C44", "lines-count-columns", L_COUNT, Section(L_COUNT, U8, [2, 1, 255], shape=[3, 1]), "counts of one column")
+    l9("C44", "lines-count-zero", L_COUNT, Section(L_COUNT, U8, [3, 0, 0, 255, 0, 0], shape=[3, 2]), "an edge of no line")
+    v.bad("C44", "lines-count-large", lines(replace={L_COUNT: Section(L_COUNT, U8, [255, 1, 2, 255], shape=[2, 2])}, drop=(L_WEIGHT,)), "layout", "two large counts, one given")
+    v.bad("C44", "lines-count-large-gone", lines(drop=(L_LARGE, L_WEIGHT)), "layout", "a large count, none given")
+    v.bad("C45", "lines-large-alone", lines(drop=(L_COUNT, L_WEIGHT)), "layout", "lines.large without lines.count")
+    v.bad("C45", "lines-large-small", lines(replace={L_LARGE: Section(L_LARGE, U64, [254])}, drop=(L_WEIGHT,)), "layout", "a large count of 254")
+    v.bad("C45", "lines-large-huge", lines(replace={L_COUNT: Section(L_COUNT, U8, [2, 1, 255, 255], shape=[2, 2]), L_LARGE: Section(L_LARGE, U64, [2**62, 2**62])}, drop=(L_WEIGHT,)), "layout", "2^63 lines")
+    v.bad("C46", "lines-weight-alone", lines(drop=(L_COUNT, L_LARGE)), "layout", "lines.weight without lines.count")
+    l9("C46", "lines-weight-length", L_WEIGHT, Section(L_WEIGHT, F32, [1] * 302), "weights of 302 lines of 303")
+    l9("C47", "lines-named-length", L_NAMED, Section(L_NAMED, U8, [255]), "bits of eight nodes of nine")
+    l9("C47", "lines-named-behind", L_NAMED, Section(L_NAMED, U8, [0, 2]), "a bit of a tenth node")
 
 
 def section_offset(b, k):

@@ -65,7 +65,6 @@ func TestDownloadedSets(t *testing.T) {
 			}
 			folder, prefix, _ := strings.Cut(c.copies, "/")
 			dir := dataDir(t, folder)
-			needTriples(t, set)
 			r := downloaded(t, set, func(name string) []byte {
 				content, err := os.ReadFile(filepath.Join(dir, prefix+name))
 				if err != nil {
@@ -78,14 +77,6 @@ func TestDownloadedSets(t *testing.T) {
 				t.Errorf("%v nodes, %v edges, %v features; want %v, %v, %v", got["num_nodes"], got["num_edges"], got["num_features"], c.nodes, c.edges, c.features)
 			}
 		})
-	}
-}
-
-// needTriples skips sets of triples where the binary has no --triples.
-func needTriples(t *testing.T, set *datasets.Set) {
-	t.Helper()
-	if help := ok(t, "precompute", "snapshot", "--help").stdout; set.Read("x")[0] == "--triples" && !strings.Contains(help, "--triples") {
-		t.Skip("this precompute has no --triples")
 	}
 }
 

@@ -52,14 +52,14 @@ func BenchmarkSteps(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	labels, sizes := Components(&g.In, 0)
+	labels, sizes := Components(&g.In, g.Out == nil, 0)
 	for _, step := range []struct {
 		name string
 		run  func()
 	}{
-		{"Components/threads=1", func() { Components(&g.In, 1) }},
-		{"Components/threads=2", func() { Components(&g.In, 2) }},
-		{"GCN", func() { GCN(&g.In, 1) }},
+		{"Components/threads=1", func() { Components(&g.In, g.Out == nil, 1) }},
+		{"Components/threads=2", func() { Components(&g.In, g.Out == nil, 2) }},
+		{"GCN", func() { GCN(&g.In, 1, nil) }},
 		{"BFSOrder", func() { BFSOrder(&g.In, nil, labels, len(sizes)) }},
 		{"Transpose", func() { Transpose(numNodes, numNodes, g.In.Indptr, g.In.Indices) }},
 		{"VerifyGraph", func() { VerifyGraph(g) }},

@@ -31,6 +31,9 @@ type block struct {
 	sizeBytes int64
 }
 
+// ends views the keys of a block of edges, not sorted yet: src and dst of each in turn.
+func (b *block) ends() *[2 * blockLen]int32 { return (*[2 * blockLen]int32)(unsafe.Pointer(b.keys)) }
+
 // blockList is a sequence of records in blocks, appended to by one goroutine.
 type blockList struct {
 	blocks []*block

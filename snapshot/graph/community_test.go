@@ -9,7 +9,7 @@ import (
 func TestCommunities(t *testing.T) {
 	forShapes(t, func(t *testing.T, _ *rand.Rand, x edges, directed bool) {
 		g := mustBuild(t, x, directed)
-		labels, sizes := Components(&g.In, 1)
+		labels, sizes := Components(&g.In, g.Out == nil, 1)
 		bfs := BFSOrder(&g.In, g.Out, labels, len(sizes))
 		for _, opt := range []CommunityOptions{{}, {MaxSize: 1}, {MaxSize: 7}, {MaxSize: 20, Rounds: 2}} {
 			communities := Communities(&g.In, g.Out, bfs, opt)
@@ -33,7 +33,7 @@ func TestCommunities(t *testing.T) {
 func TestCommunityLocality(t *testing.T) {
 	x, truth := blockModel(20_000, 80, 240_000, 0.9, 1)
 	g := mustBuild(t, x, false)
-	labels, sizes := Components(&g.In, 0)
+	labels, sizes := Components(&g.In, g.Out == nil, 0)
 	bfs := BFSOrder(&g.In, nil, labels, len(sizes))
 	communities := Communities(&g.In, nil, bfs, CommunityOptions{})
 	if err := VerifyCommunities(&g.In, nil, labels, bfs, CommunityOptions{}, communities); err != nil {
@@ -63,7 +63,7 @@ func TestCommunityLocality(t *testing.T) {
 func TestVerifyCommunitiesFaults(t *testing.T) {
 	// Two triangles joined by 2-3, and a pair apart.
 	g := mustBuild(t, edges{numNodes: 8, src: []int32{0, 1, 2, 3, 4, 5, 2, 6}, dst: []int32{1, 2, 0, 4, 5, 3, 3, 7}}, false)
-	labels, sizes := Components(&g.In, 1)
+	labels, sizes := Components(&g.In, g.Out == nil, 1)
 	bfs := BFSOrder(&g.In, nil, labels, len(sizes))
 	communities := Communities(&g.In, nil, bfs, CommunityOptions{})
 	for v := range communities {

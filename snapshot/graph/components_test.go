@@ -42,7 +42,7 @@ func TestComponents(t *testing.T) {
 		g := mustBuild(t, x, directed)
 		wantLabels, wantSizes := slowComponents(x)
 		for _, threads := range []int{1, 2, 8} {
-			labels, sizes := Components(&g.In, threads)
+			labels, sizes := Components(&g.In, g.Out == nil, threads)
 			if !slices.Equal(labels, wantLabels) || !slices.Equal(sizes, wantSizes) {
 				t.Fatalf("%d threads: got %v %v, want %v %v", threads, labels, sizes, wantLabels, wantSizes)
 			}
@@ -61,7 +61,7 @@ func TestComponentsDirection(t *testing.T) {
 			slices.Reverse(dst)
 		}
 		g := mustBuild(t, edges{numNodes: 6, src: src, dst: dst}, true)
-		labels, sizes := Components(&g.In, 0)
+		labels, sizes := Components(&g.In, g.Out == nil, 0)
 		if !reflect.DeepEqual(labels, []int32{0, 0, 0, 1, 1, 1}) || !reflect.DeepEqual(sizes, []int64{3, 3}) {
 			t.Errorf("got %v %v", labels, sizes)
 		}
@@ -72,12 +72,12 @@ func TestComponentsDirection(t *testing.T) {
 func TestComponentsContended(t *testing.T) {
 	numNodes, src, dst := benchEdges(300_000)
 	g := mustBuild(t, edges{numNodes: numNodes, src: src, dst: dst}, false)
-	want, wantSizes := Components(&g.In, 1)
+	want, wantSizes := Components(&g.In, g.Out == nil, 1)
 	if err := VerifyComponents(&g.In, want, wantSizes); err != nil {
 		t.Fatal(err)
 	}
 	for range 5 {
-		labels, sizes := Components(&g.In, 8)
+		labels, sizes := Components(&g.In, g.Out == nil, 8)
 		if !slices.Equal(labels, want) || !slices.Equal(sizes, wantSizes) {
 			t.Fatal("8 threads differ from one")
 		}

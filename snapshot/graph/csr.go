@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -44,19 +45,61 @@ func (c *CSR) RowWeights(v int32) []float32 {
 // Degree returns the number of entries of row v, a self loop included.
 func (c *CSR) Degree(v int32) int64 { return c.Indptr[v+1] - c.Indptr[v] }
 
-// Loop returns the entry of v's self loop, and whether there is one. O(log degree).
+// Loop returns the entry of v's self loop, the first of several relations, and whether there is one. O(log degree).
 func (c *CSR) Loop(v int32) (entry int64, ok bool) {
 	i, ok := slices.BinarySearch(c.Row(v), v)
 	return c.Indptr[v] + int64(i), ok
 }
 
-// neighbours returns the number of entries of row v other than its self loop.
-func (c *CSR) neighbours(v int32) int64 {
-	d := c.Degree(v)
-	if _, ok := c.Loop(v); ok {
-		d--
+// Find returns the entry of row v that leads to u by a relation, 0 where there are none. O(log degree).
+func (c *CSR) Find(v, u, rel int32) (entry int64, ok bool) {
+	i, ok := slices.BinarySearch(c.Row(v), u)
+	for entry = c.Indptr[v] + int64(i); c.Rel != nil && entry < c.Indptr[v+1] && c.Indices[entry] == u; entry++ {
+		if c.Rel[entry] == rel {
+			return entry, true
+		}
 	}
-	return d
+	return entry, ok && c.Rel == nil
+}
+
+// loops returns the entries of v's self loops: one, or one for each relation that has it.
+func (c *CSR) loops(v int32) (first, end int64) {
+	first, ok := c.Loop(v)
+	for end = first; ok && end < c.Indptr[v+1] && c.Indices[end] == v; end++ {
+	}
+	return first, end
+}
+
+// neighbours returns the number of entries of row v other than its self loops.
+func (c *CSR) neighbours(v int32) int64 {
+	first, end := c.loops(v)
+	return c.Degree(v) - (end - first)
+}
+
+// Simple returns the rows without relations: each neighbour once, in memory of alloc; c itself where it has none. Weights are left out then.
+func (c *CSR) Simple(alloc Alloc) (*CSR, error) {
+	if c.Rel == nil {
+		return c, nil
+	}
+	indices, err := sliceOf[int32](alloc, c.NumEntries())
+	if err != nil {
+		return nil, err
+	}
+	s := &CSR{Indptr: make([]int64, len(c.Indptr))}
+	to := int64(0)
+	for v := range int32(c.NumNodes()) {
+		previous := int32(-1)
+		for _, u := range c.Row(v) {
+			if u != previous {
+				indices[to] = u
+				to++
+			}
+			previous = u
+		}
+		s.Indptr[v+1] = to
+	}
+	s.Indices = indices[:to]
+	return s, nil
 }
 
 // Graph is what Build makes. In has a row per dst. Out, for directed graphs only, holds the same
@@ -68,13 +111,13 @@ type Graph struct {
 }
 
 // Audit says what Build did to the lines and what came out. A neighbour is never the node
-// itself; degree means in-row entries without the self loop.
+// itself; degree means in-row entries without self loops. Of a graph of several relations, edges, pairs, loops and arcs are counted by relation.
 type Audit struct {
 	NumNodes         int64
 	NumLines         int64 // edges given
 	NumEdges         int64 // undirected: distinct unordered pairs; directed: distinct arcs; self loops included
 	NumEntries       int64 // entries of In
-	SelfLoops        int64 // nodes with a self loop
+	SelfLoops        int64 // self loops
 	DuplicatesMerged int64 // NumLines - NumEdges; undirected, b,a after a,b is a duplicate
 	NumPairs         int64 // distinct unordered pairs without self loops
 	OneDirectional   int64 // of NumPairs, those listed in one direction only
@@ -125,16 +168,14 @@ func audit(g *Graph, threads int) Audit {
 		a := Audit{DegreeHistogram: make([]int64, 65)}
 		for v := int32(bounds[t]); v < int32(bounds[t+1]); v++ {
 			degree := in.neighbours(v)
-			if degree != in.Degree(v) {
-				a.SelfLoops++
-			}
+			a.SelfLoops += in.Degree(v) - degree
 			if degree == 0 && (out == nil || out.neighbours(v) == 0) {
 				a.IsolatedNodes++
 			}
 			a.MaxDegree = max(a.MaxDegree, degree)
 			a.DegreeHistogram[bits.Len64(uint64(degree))]++
 			if out != nil {
-				mutualArcs[t] += numCommon(in.Row(v), out.Row(v))
+				mutualArcs[t] += numCommon(in, out, v)
 			}
 		}
 		partial[t] = a
@@ -165,18 +206,23 @@ func audit(g *Graph, threads int) Audit {
 	return total
 }
 
-// numCommon returns how many numbers the ascending rows a and b share.
-func numCommon(a, b []int32) int64 {
+// numCommon returns how many entries (of one relation) rows v of a and b share.
+func numCommon(a, b *CSR, v int32) int64 {
 	var n int64
-	for len(a) > 0 && len(b) > 0 {
-		switch {
-		case a[0] < b[0]:
-			a = a[1:]
-		case a[0] > b[0]:
-			b = b[1:]
-		default:
+	i, j := a.Indptr[v], b.Indptr[v]
+	for i < a.Indptr[v+1] && j < b.Indptr[v+1] {
+		order := cmp.Compare(a.Indices[i], b.Indices[j])
+		if order == 0 && a.Rel != nil {
+			order = cmp.Compare(a.Rel[i], b.Rel[j])
+		}
+		if order <= 0 {
+			i++
+		}
+		if order >= 0 {
+			j++
+		}
+		if order == 0 {
 			n++
-			a, b = a[1:], b[1:]
 		}
 	}
 	return n

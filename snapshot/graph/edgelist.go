@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"unsafe"
 )
 
 // EdgeList collects the edges of a graph, in any order and any of them repeated, until Rows sorts them. It holds
@@ -80,11 +81,7 @@ func (l *EdgeList) Append(ends []int32, weight []float32, rel []int32) error {
 			return err
 		}
 		count := min(n-done, blockLen-b.n)
-		keys := b.keys[b.n : b.n+count]
-		part := ends[2*done : 2*(done+count)]
-		for i := range keys {
-			keys[i] = uint64(part[2*i])<<32 | uint64(part[2*i+1])
-		}
+		copy(b.ends()[2*b.n:], ends[2*done:2*(done+count)])
 		if l.opt.Weighted {
 			copy(b.vals[b.n:b.n+count], weight[done:done+count])
 		}
@@ -102,7 +99,7 @@ func (l *EdgeList) add(src, dst int32, weight float32, rel int32) error {
 	if err != nil {
 		return err
 	}
-	b.keys[b.n] = uint64(src)<<32 | uint64(dst)
+	b.ends()[2*b.n], b.ends()[2*b.n+1] = src, dst
 	if l.opt.Weighted {
 		b.vals[b.n] = weight
 	}
@@ -132,7 +129,15 @@ func (l *EdgeList) room() (*block, error) {
 }
 
 // Renumber has end v stand for node number[v] and relation r for rels[r] from now on; nil leaves them as they are. It may be called once.
-func (l *EdgeList) Renumber(number, rels []int32) { l.number, l.relNumber = number, rels }
+func (l *EdgeList) Renumber(number, rels []int32) {
+	l.number, l.relNumber = number, rels
+	if size := 4 * len(number); l.opt.Alloc != nil && size > 1<<20 {
+		// Every edge looks two ends up: memory in huge pages, if Alloc gives any, spares most of the address translation.
+		b := l.opt.Alloc(size + 4096)
+		l.number = unsafe.Slice((*int32)(unsafe.Pointer(&b[0])), len(number))
+		copy(l.number, number)
+	}
+}
 
 // Each calls f with every edge in the order of Append, until f says stop. weight is 1 and rel 0 where the list has none.
 func (l *EdgeList) Each(f func(src, dst int32, weight float32, rel int32) (more bool)) error {
@@ -145,8 +150,8 @@ func (l *EdgeList) Each(f func(src, dst int32, weight float32, rel int32) (more 
 		if err != nil {
 			return err
 		}
-		for i, key := range b.keys[:b.n] {
-			src, dst := l.ends(key)
+		for i := range b.n {
+			src, dst := l.ends(b, i)
 			weight := float32(1)
 			if l.opt.Weighted {
 				weight = b.vals[i]
@@ -162,9 +167,9 @@ func (l *EdgeList) Each(f func(src, dst int32, weight float32, rel int32) (more 
 // buffer returns a block to load the list's blocks into, in no list itself.
 func (l *EdgeList) buffer() *block { return l.store.get(l.opt.Weighted, l.opt.Relational) }
 
-// ends takes the key of an edge apart.
-func (l *EdgeList) ends(key uint64) (src, dst int32) {
-	src, dst = int32(key>>32), int32(uint32(key))
+// ends returns the ends of edge i of a block.
+func (l *EdgeList) ends(b *block, i int) (src, dst int32) {
+	src, dst = b.ends()[2*i], b.ends()[2*i+1]
 	if l.number != nil {
 		return l.number[src], l.number[dst]
 	}

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"math/bits"
@@ -229,51 +230,49 @@ func (p *Pairs) check(numNodes int) error {
 	return nil
 }
 
-// pairRecord is a pair on its way through Distinct.
-type pairRecord struct {
-	pair   uint64 // src above dst
-	rel    int32
-	weight float32
-}
-
 // Distinct returns the distinct pairs of p, ascending by (Src, Dst, Rel): arcs as they are when directed, else with
 // the smaller node as Src. Weights of repeats are added as those of edges are (EdgeList.Rows): ascending, in float64, rounded
 // once; a sum that is not finite in float32 is an *EdgeError. The result doesn't depend on the order of p, has
-// non-nil lists wherever p has, and shares nothing with p. O(n log n).
+// non-nil lists wherever p has, and shares nothing with p. O(n) by radix, O(n log n) with relations.
 func (p *Pairs) Distinct(directed bool) (Pairs, error) {
-	records := make([]pairRecord, p.Len())
+	keys := make([]uint64, p.Len())
 	for i, src := range p.Src {
 		dst := p.Dst[i]
 		if !directed && src > dst {
 			src, dst = dst, src
 		}
-		records[i] = pairRecord{uint64(src)<<32 | uint64(dst), at(p.Rel, i), at(p.Weight, i)}
+		keys[i] = uint64(src)<<32 | uint64(dst)
 	}
-	slices.SortFunc(records, func(a, b pairRecord) int {
-		if c := cmp.Compare(a.pair, b.pair); c != 0 {
-			return c
-		}
-		return cmp.Or(cmp.Compare(a.rel, b.rel), cmp.Compare(a.weight, b.weight))
-	})
 	out := Pairs{Src: []int32{}, Dst: []int32{}}
+	weights := slices.Clone(p.Weight)
+	var rels []int32
 	if p.Rel != nil {
 		out.Rel = []int32{}
+		keys, rels, weights = p.sortRelational(keys)
+	} else {
+		s := keySort{Keys: keys, spareKeys: make([]uint64, len(keys)), Vals: weights}
+		if weights != nil {
+			s.spareVals = make([]float32, len(keys))
+		}
+		if err := s.sortBits(context.Background(), 0, 63, 1); err != nil {
+			return out, err
+		}
+		keys, weights = s.Keys, s.Vals
 	}
 	if p.Weight != nil {
 		out.Weight = []float32{}
 	}
-	for i := 0; i < len(records); {
-		first := records[i]
-		sum := 0.0
-		for ; i < len(records) && records[i].pair == first.pair && records[i].rel == first.rel; i++ {
-			sum += float64(records[i].weight)
+	for i := 0; i < len(keys); {
+		first := i
+		for i++; i < len(keys) && keys[i] == keys[first] && at(rels, i) == at(rels, first); i++ {
 		}
-		src, dst := int32(first.pair>>32), int32(uint32(first.pair))
+		src, dst := int32(keys[first]>>32), int32(uint32(keys[first]))
 		out.Src, out.Dst = append(out.Src, src), append(out.Dst, dst)
-		if out.Rel != nil {
-			out.Rel = append(out.Rel, first.rel)
+		if rels != nil {
+			out.Rel = append(out.Rel, rels[first])
 		}
-		if out.Weight != nil {
+		if weights != nil {
+			sum := sumAscending(weights[first:i])
 			if math.IsInf(float64(float32(sum)), 0) {
 				return out, &EdgeError{Err: ErrWeightSum, Index: -1, Src: src, Dst: dst, Weight: sum}
 			}
@@ -281,6 +280,27 @@ func (p *Pairs) Distinct(directed bool) (Pairs, error) {
 		}
 	}
 	return out, nil
+}
+
+// sortRelational returns keys in order, then by relation, with the relations and weights of each.
+func (p *Pairs) sortRelational(keys []uint64) (sorted []uint64, rels []int32, weights []float32) {
+	order := make([]int, len(keys))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		return cmp.Or(cmp.Compare(keys[i], keys[j]), cmp.Compare(p.Rel[i], p.Rel[j]))
+	})
+	sorted, rels = make([]uint64, len(keys)), make([]int32, len(keys))
+	if p.Weight != nil {
+		weights = make([]float32, len(keys))
+	}
+	for k, i := range order {
+		if sorted[k], rels[k] = keys[i], p.Rel[i]; weights != nil {
+			weights[k] = p.Weight[i]
+		}
+	}
+	return sorted, rels, weights
 }
 
 // CheckDistinct checks that p is what Distinct gives: lengths, bounds, order.

@@ -25,7 +25,7 @@ func TestHop2(t *testing.T) {
 	forShapes(t, func(t *testing.T, rng *rand.Rand, x edges, directed bool) {
 		g := mustBuild(t, x, directed)
 		keys := testKeys(rng, x.numNodes, rng.IntN(2) == 0)
-		labels, _ := Components(&g.In, 1)
+		labels, _ := Components(&g.In, g.Out == nil, 1)
 		for _, opt := range smallBuckets {
 			opt.Threads = 1
 			h, audit, err := BuildHop2(t.Context(), &g.In, keys, opt)
@@ -85,7 +85,7 @@ func TestHop2Star(t *testing.T) {
 	if len(h.Row(0)) != 0 {
 		t.Errorf("the hub has %d nodes at two hops", len(h.Row(0)))
 	}
-	labels, _ := Components(&g.In, 0)
+	labels, _ := Components(&g.In, g.Out == nil, 0)
 	if err := h.Check(&g.In, labels); err != nil {
 		t.Error(err)
 	}
@@ -117,7 +117,7 @@ func TestHop2Errors(t *testing.T) {
 func TestVerifyHop2Faults(t *testing.T) {
 	// A path 0-1-2-3-4 and a pair.
 	g := mustBuild(t, edges{numNodes: 7, src: []int32{0, 1, 2, 3, 5}, dst: []int32{1, 2, 3, 4, 6}}, false)
-	labels, _ := Components(&g.In, 1)
+	labels, _ := Components(&g.In, g.Out == nil, 1)
 	keys := testKeys(rand.New(rand.NewPCG(2, 2)), 7, false)
 	for _, tc := range []struct {
 		name        string

@@ -62,9 +62,9 @@ func Lift(c *CSR, norm Norm, x []float32, dim int, opt LiftOptions, write func(f
 func liftRow(z []float32, c *CSR, norm *Norm, x []float32, v int32) {
 	clear(z)
 	lo, hi := c.Indptr[v], c.Indptr[v+1]
-	if loop, ok := c.Loop(v); ok {
-		addNeighbours(z, c, norm, x, lo, loop)
-		lo = loop + 1
+	if first, end := c.loops(v); end > first {
+		addNeighbours(z, c, norm, x, lo, first)
+		lo = end
 	}
 	addNeighbours(z, c, norm, x, lo, hi)
 	if norm.Dst != nil {

@@ -12,10 +12,10 @@ import (
 // norms returns the coefficients of c by kind, but for those that do not fit float32.
 func norms(c *CSR) map[NormKind]Norm {
 	all := map[NormKind]Norm{NormSum: Sum(c)}
-	if n, err := GCN(c, 1); err == nil {
+	if n, err := GCN(c, 1, nil); err == nil {
 		all[NormGCN] = n
 	}
-	all[NormMean] = Mean(c, 1)
+	all[NormMean], _ = Mean(c, 1, nil)
 	return all
 }
 
@@ -138,7 +138,7 @@ func TestLiftErrors(t *testing.T) {
 func TestVerifyLiftFaults(t *testing.T) {
 	g := mustBuild(t, edges{numNodes: 4, src: []int32{0, 1, 2}, dst: []int32{1, 2, 3}}, false)
 	x := []float32{1, 2, 3, 4, 5, 6, 7, 8}
-	norm, _ := GCN(&g.In, 1)
+	norm, _ := GCN(&g.In, 1, nil)
 	for i := range x {
 		z := lifted(t, &g.In, norm, x, 2, LiftOptions{})
 		z[i] += 1e-5 * z[i]
@@ -154,7 +154,7 @@ func TestVerifyLiftFaults(t *testing.T) {
 
 func BenchmarkLift(b *testing.B) {
 	c := hopGraph()
-	gcn, err := GCN(c, 0)
+	gcn, err := GCN(c, 0, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,15 +1,27 @@
 package graph
 
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+)
+
 // Lines says which lines of the input became which distinct edge, edges in the order of Rows (by row, then col, then
 // relation): what is needed to say what a changed list of lines would give.
 type Lines struct {
-	// Code holds 2 bits an edge, four to a byte, the first in the lowest bits.
+	N int64 // edges
+	// Code holds 2 bits an edge, four to a byte, the first in the lowest bits, and zeros behind the last. It is nil where all edges
+	// have the code All.
 	Code []byte
-	N    int64 // edges
+	All  byte
 
-	// Of the edges with LinesOther, in order: how many lines list them as they are, and the other way round.
-	Forward, Backward []uint32
-	// Weights, of weighted edges, are those of the lines of edges with LinesOther, ascending within each.
+	// Count holds, for each edge with LinesCounted, in order, how many lines list it as it is, and how many the other way round. 255
+	// stands for the next of Large, which holds all counts from 255 up.
+	Count []uint8
+	Large []uint64
+	// Weights, of weighted edges, are those of the lines of edges with LinesCounted, ascending within each; never -0.
 	Weights []float32
 }
 
@@ -18,21 +30,35 @@ const (
 	LinesForward  = 0 // one line: undirected, its smaller end as src
 	LinesBackward = 1 // one line, the other way round
 	LinesBoth     = 2 // two lines, one each way (without weights)
-	LinesOther    = 3
+	LinesCounted  = 3
 )
 
-// add appends an edge that count[0] lines list as it is and count[1] the other way round; weights are theirs, ascending.
-func (l *Lines) add(count [2]int64, weights []float32) {
-	code := byte(LinesOther)
+// lineCount is how many lines list an edge as it is, and how many the other way round.
+type lineCount [2]int64
+
+// codeOf returns the code of an edge.
+func codeOf(count lineCount, weighted bool) byte {
 	switch {
-	case count == [2]int64{1, 0}:
-		code = LinesForward
-	case count == [2]int64{0, 1}:
-		code = LinesBackward
-	case count == [2]int64{1, 1} && weights == nil:
-		code = LinesBoth
-	default:
-		l.Forward, l.Backward = append(l.Forward, uint32(count[0])), append(l.Backward, uint32(count[1]))
+	case count == lineCount{1, 0}:
+		return LinesForward
+	case count == lineCount{0, 1}:
+		return LinesBackward
+	case count == lineCount{1, 1} && !weighted:
+		return LinesBoth
+	}
+	return LinesCounted
+}
+
+// add appends an edge; weights are those of its lines, ascending, nil without weights.
+func (l *Lines) add(count lineCount, weights []float32) {
+	code := codeOf(count, weights != nil)
+	if code == LinesCounted {
+		for _, n := range count {
+			if n >= math.MaxUint8 {
+				l.Large = append(l.Large, uint64(n))
+			}
+			l.Count = append(l.Count, uint8(min(n, math.MaxUint8)))
+		}
 		l.Weights = append(l.Weights, weights...)
 	}
 	l.addCode(code)
@@ -47,26 +73,202 @@ func (l *Lines) addCode(code byte) {
 }
 
 // At returns the code of edge i.
-func (l *Lines) At(i int64) byte { return l.Code[i>>2] >> (2 * (i & 3)) & 3 }
+func (l *Lines) At(i int64) byte {
+	if l.Code == nil {
+		return l.All
+	}
+	return l.Code[i>>2] >> (2 * (i & 3)) & 3
+}
 
-// append puts the edges of more behind those of l.
-func (l *Lines) append(more *Lines) {
+// allCodes[c] is a byte of four codes c.
+var allCodes = [4]byte{0x00, 0x55, 0xAA, 0xFF}
+
+// NumCounted returns the number of edges with LinesCounted.
+func (l *Lines) NumCounted() int64 { return int64(len(l.Count) / 2) }
+
+// joinLines puts the edges of parts, which hold their codes, one behind the other, and drops the codes if they are all the same. It uses
+// parts up.
+func joinLines(parts []*Lines) *Lines {
+	if len(parts) == 1 {
+		parts[0].elide()
+		return parts[0]
+	}
+	var n int64
+	var count, large, weights int
+	for _, p := range parts {
+		n += p.N
+		count, large, weights = count+len(p.Count), large+len(p.Large), weights+len(p.Weights)
+	}
+	l := &Lines{
+		Code:  make([]byte, 0, (n+3)/4),
+		Count: slices.Grow([]uint8(nil), count), Large: slices.Grow([]uint64(nil), large), Weights: slices.Grow([]float32(nil), weights),
+	}
+	for i, p := range parts {
+		l.appendCodes(p, 0, p.N)
+		l.Count, l.Large, l.Weights = append(l.Count, p.Count...), append(l.Large, p.Large...), append(l.Weights, p.Weights...)
+		parts[i] = nil
+	}
+	l.elide()
+	return l
+}
+
+// appendCodes appends the codes of n edges of src, from edge from on.
+func (l *Lines) appendCodes(src *Lines, from, n int64) {
+	end := from + n
+	for ; from < end && l.N&3 != 0; from++ {
+		l.addCode(src.At(from))
+	}
+	whole := (end - from) / 4 // bytes of l
+	first, shift := from>>2, 2*(from&3)
+	switch {
+	case src.Code == nil:
+		l.Code = append(l.Code, bytes.Repeat(allCodes[src.All:src.All+1], int(whole))...)
+	case shift == 0:
+		l.Code = append(l.Code, src.Code[first:first+whole]...)
+	default:
+		at := len(l.Code)
+		l.Code = slices.Grow(l.Code, int(whole))[:at+int(whole)]
+		for i := range l.Code[at:] {
+			l.Code[at+i] = src.Code[first+int64(i)]>>shift | src.Code[first+int64(i)+1]<<(8-shift)
+		}
+	}
+	l.N, from = l.N+4*whole, from+4*whole
+	for ; from < end; from++ {
+		l.addCode(src.At(from))
+	}
+}
+
+// elide drops the codes if they are all the same.
+func (l *Lines) elide() {
 	if l.N == 0 {
-		*l = *more
+		l.Code, l.All = nil, LinesForward
 		return
 	}
-	shift := 2 * (l.N & 3)
-	for i, b := range more.Code {
-		if shift == 0 {
-			l.Code = append(l.Code, b)
-			continue
-		}
-		l.Code[len(l.Code)-1] |= b << shift
-		if left := more.N - 4*int64(i); left > 4-shift/2 {
-			l.Code = append(l.Code, b>>(8-shift))
+	first := l.Code[0] & 3
+	whole := l.Code[:l.N/4]
+	if len(whole) > 0 && (whole[0] != allCodes[first] || !bytes.Equal(whole[1:], whole[:len(whole)-1])) {
+		return
+	}
+	for i := l.N &^ 3; i < l.N; i++ {
+		if l.At(i) != first {
+			return
 		}
 	}
-	l.N += more.N
-	l.Forward, l.Backward = append(l.Forward, more.Forward...), append(l.Backward, more.Backward...)
-	l.Weights = append(l.Weights, more.Weights...)
+	l.Code, l.All = nil, first
+}
+
+// Check checks what makes a Cursor safe: that the arrays fit each other. weighted says whether the edges have weights.
+func (l *Lines) Check(weighted bool) error {
+	if l.Code != nil && int64(len(l.Code)) != (l.N+3)/4 {
+		return fmt.Errorf("%d bytes of codes for %d edges", len(l.Code), l.N)
+	}
+	if l.Code != nil && l.N&3 != 0 && l.Code[len(l.Code)-1]>>(2*(l.N&3)) != 0 {
+		return fmt.Errorf("codes behind those of %d edges", l.N)
+	}
+	counted := l.countCodes(0, l.N)
+	if int64(len(l.Count)) != 2*counted {
+		return fmt.Errorf("%d counts of lines for %d counted edges", len(l.Count), counted)
+	}
+	large, lines := 0, uint64(0)
+	for i, n := range l.Count {
+		count := uint64(n)
+		if n == math.MaxUint8 {
+			if large == len(l.Large) {
+				return fmt.Errorf("count %d of lines is large, but only %d counts are", i, large)
+			}
+			if count = l.Large[large]; count < math.MaxUint8 || count > math.MaxInt64-lines {
+				return fmt.Errorf("large count %d of lines is %d", large, count)
+			}
+			large++
+		}
+		lines += count
+	}
+	if large != len(l.Large) {
+		return fmt.Errorf("%d large counts of lines, %d are used", len(l.Large), large)
+	}
+	if !weighted {
+		lines = 0
+	}
+	if uint64(len(l.Weights)) != lines {
+		return fmt.Errorf("%d weights of lines for %d lines", len(l.Weights), lines)
+	}
+	return nil
+}
+
+// countCodes returns how many of edges from to to-1 have LinesCounted.
+func (l *Lines) countCodes(from, to int64) int64 {
+	if l.Code == nil {
+		if l.All == LinesCounted {
+			return to - from
+		}
+		return 0
+	}
+	n := int64(0)
+	for ; from < to && from&3 != 0; from++ {
+		n += int64(l.At(from) / LinesCounted)
+	}
+	for ; from+4 <= to; from += 4 {
+		b := l.Code[from>>2]
+		n += int64(bits.OnesCount8(b & (b >> 1) & 0x55))
+	}
+	for ; from < to; from++ {
+		n += int64(l.At(from) / LinesCounted)
+	}
+	return n
+}
+
+// lineCursor walks the edges of Lines in order. The zero value but for l stands before the first.
+type lineCursor struct {
+	l                            *Lines
+	edge, counted, large, weight int64
+}
+
+// next returns the lines of the next edge. weights, of edges with LinesCounted, is nil without weights; a single line has the edge's own.
+func (c *lineCursor) next() (count lineCount, weights []float32) {
+	code := c.l.At(c.edge)
+	c.edge++
+	switch code {
+	case LinesForward:
+		return lineCount{1, 0}, nil
+	case LinesBackward:
+		return lineCount{0, 1}, nil
+	case LinesBoth:
+		return lineCount{1, 1}, nil
+	}
+	return c.take()
+}
+
+// take returns the lines of the next edge with LinesCounted.
+func (c *lineCursor) take() (count lineCount, weights []float32) {
+	for i, n := range c.l.Count[2*c.counted : 2*c.counted+2] {
+		if count[i] = int64(n); n == math.MaxUint8 {
+			count[i] = int64(c.l.Large[c.large])
+			c.large++
+		}
+	}
+	c.counted++
+	if c.l.Weights != nil {
+		n := count[0] + count[1]
+		weights = c.l.Weights[c.weight : c.weight+n]
+		c.weight += n
+	}
+	return count, weights
+}
+
+// skip passes over n edges.
+func (c *lineCursor) skip(n int64) {
+	for range c.l.countCodes(c.edge, c.edge+n) {
+		c.take()
+	}
+	c.edge += n
+}
+
+// copyTo appends the next n edges to l and passes over them.
+func (c *lineCursor) copyTo(l *Lines, n int64) {
+	from := *c
+	c.skip(n)
+	l.appendCodes(c.l, from.edge, n)
+	l.Count = append(l.Count, c.l.Count[2*from.counted:2*c.counted]...)
+	l.Large = append(l.Large, c.l.Large[from.large:c.large]...)
+	l.Weights = append(l.Weights, c.l.Weights[from.weight:c.weight]...)
 }

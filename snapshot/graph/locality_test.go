@@ -75,7 +75,7 @@ func rowsPerBatch(c *CSR, seeds []int32) float64 {
 // BenchmarkCommunities measures what the community order adds to BFSOrder.
 func BenchmarkCommunities(b *testing.B) {
 	c := hopGraph()
-	labels, sizes := Components(c, 0)
+	labels, sizes := Components(c, false, 0)
 	bfs := BFSOrder(c, nil, labels, len(sizes))
 	for b.Loop() {
 		CommunityOrder(bfs, Communities(c, nil, bfs, CommunityOptions{}))
@@ -94,7 +94,7 @@ func BenchmarkLocality(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			labels, sizes := Components(&g.In, 0)
+			labels, sizes := Components(&g.In, g.Out == nil, 0)
 			bfs := BFSOrder(&g.In, nil, labels, len(sizes))
 			planted := slices.Clone(bfs)
 			slices.SortStableFunc(planted, func(a, b int32) int { return cmp.Compare(truth[a], truth[b]) })

@@ -193,7 +193,7 @@ func (m *merger) mergeOne(lists []blockList, pair uint64) error {
 		row, col := m.ends(pair)
 		return fmt.Errorf("nodes %d and %d are listed %d times: their weights don't fit into memory", row, col, n)
 	}
-	var count [2]int64
+	var count lineCount
 	err := m.eachBlock(lists, func(b *block) {
 		for _, key := range b.keys[:b.n] {
 			count[key&1]++
@@ -215,8 +215,11 @@ func (m *merger) mergeSorted() error {
 	n := 0
 	for i := 0; i < len(keys); {
 		pair := keys[i] >> 1
-		if vals == nil && m.lines == nil && (i+1 == len(keys) || keys[i+1]>>1 != pair) {
+		if vals == nil && (i+1 == len(keys) || keys[i+1]>>1 != pair) {
 			// One line, no weight: nearly all of most graphs.
+			if m.lines != nil {
+				m.lines.addCode(byte(keys[i] & 1))
+			}
 			keys[n] = pair
 			n++
 			i++
@@ -229,7 +232,7 @@ func (m *merger) mergeSorted() error {
 			continue
 		}
 		first := i
-		var count [2]int64
+		var count lineCount
 		for ; i < len(keys) && keys[i]>>1 == pair; i++ {
 			count[keys[i]&1]++
 		}
@@ -261,7 +264,7 @@ func (m *merger) ends(pair uint64) (row, col int32) {
 }
 
 // count counts the next pair, which lines list count[0] times as it is and count[1] times the other way round, with weights ascending.
-func (m *merger) count(pair uint64, count [2]int64, weights []float32) {
+func (m *merger) count(pair uint64, count lineCount, weights []float32) {
 	m.numEdges++
 	if row, col := m.ends(pair); row == col {
 		m.numLoops++

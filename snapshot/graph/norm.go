@@ -51,7 +51,7 @@ func (e *NormError) Error() string {
 // A directed graph takes in-row sums at both ends. There is no multiply-add, so nothing can be fused
 // and the bits are the same on every machine and for any thread count (0: GOMAXPROCS). A *NormError,
 // for the lowest such dst, where an Edge is over the float32 range.
-func GCN(c *CSR, threads int) (Norm, error) {
+func GCN(c *CSR, threads int, alloc Alloc) (Norm, error) {
 	numNodes := c.NumNodes()
 	threads = numThreads(threads)
 	factor, self := make([]float32, numNodes), make([]float32, numNodes)
@@ -73,7 +73,11 @@ func GCN(c *CSR, threads int) (Norm, error) {
 		return norm, nil
 	}
 
-	norm.Src, norm.Dst, norm.Edge = nil, nil, make([]float32, len(c.Indices))
+	var err error
+	norm.Src, norm.Dst = nil, nil
+	if norm.Edge, err = sliceOf[float32](alloc, c.NumEntries()); err != nil {
+		return Norm{}, err
+	}
 	errs := make([]*NormError, threads)
 	inParallel(threads, func(t int) {
 		for v := int32(bounds[t]); v < int32(bounds[t+1]); v++ {
@@ -102,15 +106,18 @@ func GCN(c *CSR, threads int) (Norm, error) {
 //	Self[v] = float32(loop[v] / d[v]) (0 without a loop); all 0 where d[v] = 0
 //
 // So the mean over no neighbours is zero, and no coefficient is over 1, however large or small the weights. Self
-// is nil where no node has a loop of weight over 0. The result does not depend on threads (0: GOMAXPROCS).
-func Mean(c *CSR, threads int) Norm {
+// is nil where no node has a loop of weight over 0. The result does not depend on threads (0: GOMAXPROCS). Arrays by entry are of alloc, whose errors are the only ones.
+func Mean(c *CSR, threads int, alloc Alloc) (Norm, error) {
 	numNodes := c.NumNodes()
 	threads = numThreads(threads)
 	var norm Norm
 	if c.Weight == nil {
 		norm.Dst = make([]float32, numNodes)
 	} else {
-		norm.Edge = make([]float32, len(c.Indices))
+		var err error
+		if norm.Edge, err = sliceOf[float32](alloc, c.NumEntries()); err != nil {
+			return Norm{}, err
+		}
 	}
 	self := make([]float32, numNodes)
 	bounds := rowParts(c.Indptr, threads)
@@ -133,7 +140,7 @@ func Mean(c *CSR, threads int) Norm {
 		}
 	})
 	norm.Self = nilIfZero(self)
-	return norm
+	return norm, nil
 }
 
 // Sum returns the coefficients of the plain sum: Edge[e] = w[e], nil for an unweighted graph; Self[v] = the
@@ -141,29 +148,24 @@ func Mean(c *CSR, threads int) Norm {
 func Sum(c *CSR) Norm {
 	self := make([]float32, c.NumNodes())
 	for v := range self {
-		if e, ok := c.Loop(int32(v)); ok {
-			self[v] = 1
-			if c.Weight != nil {
-				self[v] = c.Weight[e]
-			}
-		}
+		_, loop, _ := rowSum(c, int32(v))
+		self[v] = float32(loop)
 	}
 	return Norm{Edge: messageWeights(c, 1), Self: nilIfZero(self)}
 }
 
-// rowSum adds the weights of row v in row order in float64, and tells its self loop apart (0 without).
+// rowSum adds the weights of row v in row order in float64, and those of its self loops (0 without).
 func rowSum(c *CSR, v int32) (d, loop float64, hasLoop bool) {
 	if c.Weight == nil {
-		if _, hasLoop = c.Loop(v); hasLoop {
-			loop = 1
-		}
-		return float64(c.Degree(v)), loop, hasLoop
+		first, end := c.loops(v)
+		return float64(c.Degree(v)), float64(end - first), end > first
 	}
 	for e := c.Indptr[v]; e < c.Indptr[v+1]; e++ {
 		w := float64(c.Weight[e])
 		d += w
 		if c.Indices[e] == v {
-			loop, hasLoop = w, true
+			loop += w
+			hasLoop = true
 		}
 	}
 	return d, loop, hasLoop
@@ -179,9 +181,8 @@ func messageWeights(c *CSR, threads int) []float32 {
 	inParallel(threads, func(t int) {
 		for v := int32(bounds[t]); v < int32(bounds[t+1]); v++ {
 			copy(edge[c.Indptr[v]:c.Indptr[v+1]], c.RowWeights(v))
-			if e, ok := c.Loop(v); ok {
-				edge[e] = 0
-			}
+			first, end := c.loops(v)
+			clear(edge[first:end])
 		}
 	})
 	return edge

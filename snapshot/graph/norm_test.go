@@ -79,7 +79,7 @@ func TestGCNTables(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := mustBuild(t, tc.x, tc.directed)
-			norm, err := GCN(&g.In, 1)
+			norm, err := GCN(&g.In, 1, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,7 +109,7 @@ func TestStar(t *testing.T) {
 	if a.NumEdges != numLeaves || a.MaxDegree != numLeaves || a.DegreeHistogram[1] != numLeaves || len(a.DegreeHistogram) != 19 {
 		t.Errorf("audit %+v", a)
 	}
-	norm, err := GCN(&g.In, 0)
+	norm, err := GCN(&g.In, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestStar(t *testing.T) {
 		check("hub, leaf", norm.Coefficient(g.In.Indptr[v], 0, v), 1/math.Sqrt(400_002))
 		check("leaf, hub", norm.Coefficient(int64(v-1), v, 0), 1/math.Sqrt(400_002))
 	}
-	labels, sizes := Components(&g.In, 0)
+	labels, sizes := Components(&g.In, g.Out == nil, 0)
 	if err := VerifyComponents(&g.In, labels, sizes); err != nil || len(sizes) != 1 {
 		t.Errorf("components: %v, %d", err, len(sizes))
 	}
@@ -138,8 +138,8 @@ func TestNorms(t *testing.T) {
 	forShapes(t, func(t *testing.T, _ *rand.Rand, x edges, directed bool) {
 		c := &mustBuild(t, x, directed).In
 		for kind, norms := range map[NormKind]func(threads int) (Norm, error){
-			NormGCN:  func(threads int) (Norm, error) { return GCN(c, threads) },
-			NormMean: func(threads int) (Norm, error) { return Mean(c, threads), nil },
+			NormGCN:  func(threads int) (Norm, error) { return GCN(c, threads, nil) },
+			NormMean: func(threads int) (Norm, error) { return Mean(c, threads, nil) },
 			NormSum:  func(int) (Norm, error) { return Sum(c), nil },
 		} {
 			norm, err := norms(1)
@@ -168,8 +168,8 @@ func TestNormParts(t *testing.T) {
 	d0, d1, d2 := float64(x.weight[0])+1, float64(x.weight[0])+float64(x.weight[2])+3, 4.0
 	w01, w12 := x.weight[0], x.weight[1]
 
-	gcn := func(c *CSR) Norm { n, _ := GCN(c, 1); return n }
-	mean := func(c *CSR) Norm { return Mean(c, 1) }
+	gcn := func(c *CSR) Norm { n, _ := GCN(c, 1, nil); return n }
+	mean := func(c *CSR) Norm { n, _ := Mean(c, 1, nil); return n }
 	for _, tc := range []struct {
 		name      string
 		got, want Norm
@@ -213,7 +213,7 @@ func TestGCNFactorBits(t *testing.T) {
 	}
 	x.numNodes = 401
 	c := &mustBuild(t, x, true).In
-	norm, err := GCN(c, 1)
+	norm, err := GCN(c, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,15 +225,12 @@ func TestGCNFactorBits(t *testing.T) {
 	}
 }
 
-// meanErr is Mean in the form of GCN.
-func meanErr(c *CSR, threads int) (Norm, error) { return Mean(c, threads), nil }
-
 // Weights at the ends of float32: zero rows give zeros, and what can't be stored is an error, not Inf.
 func TestNormExtremes(t *testing.T) {
 	const tiny, huge = 0x1p-149, math.MaxFloat32
 	zero := &mustBuild(t, edges{2, []int32{0, 0}, []int32{0, 1}, []float32{0, 0}}, true).In
-	for name, norms := range map[string]func(*CSR, int) (Norm, error){"gcn": GCN, "mean": meanErr} {
-		norm, err := norms(zero, 1)
+	for name, norms := range map[string]func(*CSR, int, Alloc) (Norm, error){"gcn": GCN, "mean": Mean} {
+		norm, err := norms(zero, 1, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -257,9 +254,9 @@ func TestNormExtremes(t *testing.T) {
 		for kind, want := range map[NormKind]string{NormGCN: tc.gcn, NormMean: tc.mean} {
 			norms := GCN
 			if kind == NormMean {
-				norms = meanErr
+				norms = Mean
 			}
-			norm, err := norms(c, 2)
+			norm, err := norms(c, 2, nil)
 			var normErr *NormError
 			switch {
 			case want == "" && err != nil:
@@ -294,7 +291,7 @@ func TestVerifyNormFaults(t *testing.T) {
 		{"short", plain, func(n *Norm) { n.Dst = n.Dst[:2] }},
 		{"no self", plain, func(n *Norm) { n.Self = nil }},
 	} {
-		norm, err := GCN(tc.c, 1)
+		norm, err := GCN(tc.c, 1, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -317,8 +314,8 @@ func TestAggregate(t *testing.T) {
 		for i := range features {
 			features[i] = rng.Float32() - 0.5
 		}
-		gcn, _ := GCN(c, 1)
-		mean := Mean(c, 1)
+		gcn, _ := GCN(c, 1, nil)
+		mean, _ := Mean(c, 1, nil)
 		for _, norm := range []Norm{gcn, mean, Sum(c), {}} {
 			got := Aggregate(c, norm, features, dim)
 			for v, row := range dense(c, norm) {
@@ -337,7 +334,7 @@ func TestAggregate(t *testing.T) {
 	})
 	// The mean over no neighbours is zero (dmlc/dgl#2777).
 	c := &mustBuild(t, edges{numNodes: 2}, false).In
-	mean := Mean(c, 1)
+	mean, _ := Mean(c, 1, nil)
 	if got := Aggregate(c, mean, []float32{1, 2, 3, 4}, 2); !reflect.DeepEqual(got, make([]float64, 4)) {
 		t.Errorf("mean without edges: got %v", got)
 	}

@@ -50,7 +50,7 @@ func slowOrder(in, out *CSR, labels []int32, numComponents int) []int32 {
 func TestBFSOrder(t *testing.T) {
 	forShapes(t, func(t *testing.T, _ *rand.Rand, x edges, directed bool) {
 		g := mustBuild(t, x, directed)
-		labels, sizes := Components(&g.In, 1)
+		labels, sizes := Components(&g.In, g.Out == nil, 1)
 		got := BFSOrder(&g.In, g.Out, labels, len(sizes))
 		if want := slowOrder(&g.In, g.Out, labels, len(sizes)); !slices.Equal(got, want) {
 			t.Fatalf("got %v, want %v", got, want)
@@ -69,7 +69,7 @@ func TestBFSOrder(t *testing.T) {
 func TestVerifyOrderFaults(t *testing.T) {
 	// 0-1-2, 1-4, 1-0 and 3-5; degrees 1 3 1 1 1 1.
 	g := mustBuild(t, edges{numNodes: 6, src: []int32{0, 1, 1, 3}, dst: []int32{1, 2, 4, 5}}, false)
-	labels, _ := Components(&g.In, 1)
+	labels, _ := Components(&g.In, g.Out == nil, 1)
 	if err := VerifyOrder(&g.In, nil, labels, []int32{0, 1, 2, 4, 3, 5}); err != nil {
 		t.Fatal(err)
 	}

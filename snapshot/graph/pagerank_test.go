@@ -19,7 +19,7 @@ func TestPageRank(t *testing.T) {
 			if err := VerifyPageRank(&g.In, opt, r); err != nil {
 				t.Fatalf("%+v: %v", opt, err)
 			}
-			labels, sizes := Components(&g.In, 1)
+			labels, sizes := Components(&g.In, g.Out == nil, 1)
 			weight, mass := SamplingWeights(labels, len(sizes), r.Rank)
 			if err := VerifySamplingWeights(labels, r.Rank, weight, mass); err != nil {
 				t.Fatal(err)
@@ -138,7 +138,7 @@ func TestPageRankFaults(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	labels, sizes := Components(&g.In, 1)
+	labels, sizes := Components(&g.In, g.Out == nil, 1)
 	r, _ := PageRank(&g.In, RankOptions{})
 	weight, mass := SamplingWeights(labels, len(sizes), r.Rank)
 	weight[1] *= 1.01

@@ -34,6 +34,7 @@ type Rows struct {
 	mirrored [][]blockList // [thread][range] the same by col; for each col ascending over threads
 	audit    Audit
 	weighted bool
+	progress func(pass string, done, total int64)
 }
 
 // RowSet is one of the two directions of Rows.
@@ -48,16 +49,24 @@ type RowSet struct {
 type Options struct {
 	Directed bool // keep directions, and the out-rows too; else every pair is stored both ways
 	Threads  int  // 0: GOMAXPROCS; the result does not depend on it
-	NumRels  int  // relations of a relational list, whose numbers are below; 0: one
+	NumRels  int  // relations of a relational list, whose numbers are below; 0 or 1: edges of all relations are of one
 	Lines    bool // want Rows.Lines
 	// Part says of an edge whether it is held out: HeldNone takes it, for others see Held. nil: none is. Called by all threads at a time.
 	Part func(src, dst int32) uint8
 	// Held gets the lines that were held out, in no order, from one goroutine at a time.
 	Held func(part uint8, src, dst int32, weight float32, rel int32)
+	// Progress, if not nil, is called by all threads with the edges that have gone through a pass, of that pass's number of them.
+	Progress func(pass string, done, total int64)
 	// sortLen is the most records that are sorted in memory at a time; 0: by the memory given. For tests.
 	sortLen int
 	// rangeLen is how many ends a range should have; 0: 128 Ki. For tests.
 	rangeLen int
+}
+
+func (o *Options) progress(pass string, done, total int64) {
+	if o.Progress != nil {
+		o.Progress(pass, done, total)
+	}
 }
 
 // packing puts an edge into a sort key: the row's place in its range above col, above the relation, and below them one bit that
@@ -94,7 +103,7 @@ func (l *EdgeList) Rows(ctx context.Context, numNodes int, opt Options) (*Rows, 
 	if err := l.close(); err != nil {
 		return nil, err
 	}
-	r := &Rows{numNodes: numNodes, directed: opt.Directed, threads: numThreads(opt.Threads), store: &l.store, weighted: l.opt.Weighted}
+	r := &Rows{numNodes: numNodes, directed: opt.Directed, threads: numThreads(opt.Threads), store: &l.store, weighted: l.opt.Weighted, progress: opt.progress}
 	r.pack = packing{colBits: uint(bits.Len(uint(max(numNodes-1, 0))))}
 	if l.opt.Relational {
 		r.pack.relBits = uint(bits.Len(uint(max(opt.NumRels-1, 0))))
@@ -145,8 +154,8 @@ func (r *Rows) cut(l *EdgeList, want int64) error {
 		if err != nil {
 			return err
 		}
-		for _, key := range b.keys[:b.n] {
-			src, dst := l.ends(key)
+		for i := range b.n {
+			src, dst := l.ends(b, i)
 			counts[src>>shift] += int64(step)
 			counts[dst>>shift] += int64(step)
 		}
@@ -164,7 +173,8 @@ func (r *Rows) distribute(ctx context.Context, l *EdgeList, opt *Options) ([][]b
 	lists := make([][]blockList, r.threads)
 	errs := make([]error, r.threads)
 	held := make([]heldLines, r.threads)
-	var next atomic.Int64
+	var next, done atomic.Int64
+	total := l.Len()
 	inParallel(r.threads, func(t int) {
 		to := newScatter(&l.store, r.ranges.num(), r.weighted)
 		out := new(keyed)
@@ -183,7 +193,9 @@ func (r *Rows) distribute(ctx context.Context, l *EdgeList, opt *Options) ([][]b
 			}
 			r.distributeBlock(l, b, out, opt, &held[t])
 			to.add(out.to[:out.n], out.keys[:out.n], out.vals[:])
+			n := int64(b.n)
 			l.store.release(l.edges.blocks[i])
+			opt.progress("distribute edges", done.Add(n), total)
 			if errs[t] = ctx.Err(); errs[t] == nil {
 				errs[t] = to.err
 			}
@@ -231,10 +243,20 @@ type keyed struct {
 }
 
 func (r *Rows) distributeBlock(l *EdgeList, b *block, out *keyed, opt *Options, held *heldLines) {
+	ends := b.ends()[:2*b.n]
+	if number := l.number; number != nil {
+		for i, v := range ends {
+			ends[i] = number[v]
+		}
+	}
 	out.n = 0
-	for i, edge := range b.keys[:b.n] {
-		src, dst := l.ends(edge)
-		rel := l.rel(b, i)
+	directed, pack, rs := r.directed, r.pack, &r.ranges
+	for i := range b.n {
+		src, dst := ends[2*i], ends[2*i+1]
+		rel := int32(0)
+		if pack.relBits > 0 {
+			rel = l.rel(b, i)
+		}
 		if opt.Part != nil {
 			if part := opt.Part(src, dst); part != HeldNone {
 				held.add(part, src, dst, rel)
@@ -245,14 +267,14 @@ func (r *Rows) distributeBlock(l *EdgeList, b *block, out *keyed, opt *Options, 
 			}
 		}
 		row, col, reversed := dst, src, uint64(0)
-		if !r.directed {
+		if !directed {
 			row, col = min(src, dst), max(src, dst)
 			reversed = uint64(uint32(dst-src)) >> 31 // both are 31 bits wide
 		}
-		k := r.ranges.of[uint32(row)>>r.ranges.shift]
+		k := rs.of[uint32(row)>>(rs.shift&31)]
 		at := out.n & (blockLen - 1)
 		out.to[at] = k
-		out.keys[at] = r.pack.key(row-r.ranges.first[k], col, rel, reversed)
+		out.keys[at] = pack.key(row-rs.first[k], col, rel, reversed)
 		if b.vals != nil {
 			out.vals[at] = b.vals[i]
 		}
@@ -275,6 +297,7 @@ func (r *Rows) sortRanges(ctx context.Context, byRow [][]blockList, opt *Options
 	r.mirrored = make([][]blockList, r.threads)
 	mergers := make([]*merger, r.threads)
 	errs := make([]error, r.threads)
+	var done atomic.Int64
 	inParallel(r.threads, func(t int) {
 		m := newMerger(r, opt, bounds[t+1]-bounds[t])
 		mergers[t] = m
@@ -286,6 +309,7 @@ func (r *Rows) sortRanges(ctx context.Context, byRow [][]blockList, opt *Options
 				return
 			}
 			byRow[k] = nil
+			opt.progress("sort edges", done.Add(counts[k+1]-counts[k]), counts[len(byRow)])
 		}
 		r.mirrored[t], errs[t] = m.mirror.close()
 	})
@@ -300,10 +324,11 @@ func (r *Rows) sortRanges(ctx context.Context, byRow [][]blockList, opt *Options
 		r.audit.OneDirectional += m.oneDirectional
 	}
 	if opt.Lines {
-		r.Lines = &Lines{}
-		for _, m := range mergers {
-			r.Lines.append(m.lines)
+		parts := make([]*Lines, len(mergers))
+		for t, m := range mergers {
+			parts[t], m.lines = m.lines, nil
 		}
+		r.Lines = joinLines(parts)
 	}
 	return nil
 }
@@ -517,6 +542,7 @@ func (s *RowSet) csr(ctx context.Context, alloc Alloc) (CSR, error) {
 		}
 	}
 	err = s.Each(ctx, true, func(e Entries) error {
+		s.rows.progress("rows", e.First, n)
 		copy(c.Indices[e.First:], e.Indices)
 		if c.Weight != nil {
 			copy(c.Weight[e.First:], e.Weight)
@@ -529,10 +555,13 @@ func (s *RowSet) csr(ctx context.Context, alloc Alloc) (CSR, error) {
 	return c, err
 }
 
-// sumAscending sorts w and adds it up in float64. A sum of zeros is +0, whatever their signs.
+// sumAscending sorts w and adds it up in float64. Zeros in w become +0, whatever their signs.
 func sumAscending(w []float32) float64 {
 	if len(w) > 1 {
 		slices.Sort(w)
+	}
+	for i := 0; i < len(w) && w[i] == 0; i++ {
+		w[i] = 0
 	}
 	sum := 0.0
 	for _, x := range w {

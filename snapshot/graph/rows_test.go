@@ -124,8 +124,8 @@ func TestRowsSplit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if i := slices.Index(rows.Lines.Forward, 5000); i < 0 || rows.Lines.Backward[i] != 5000 {
-			t.Errorf("the pair of 5000 lines each way is not in %d others", len(rows.Lines.Forward))
+		if !slices.Contains(rows.Lines.Large, 5000) {
+			t.Errorf("the pair of 5000 lines each way is not among %v", rows.Lines.Large)
 		}
 		got, err := rows.Graph(t.Context(), nil)
 		if err != nil {
@@ -233,36 +233,36 @@ func checkRelRows(t *testing.T, c *CSR, want []relEdge, edgeOf func(entry relEdg
 // checkLines compares Lines with counts kept in maps.
 func checkLines(t *testing.T, l *Lines, distinct []relEdge, lines map[relEdge][2]int64, weights map[relEdge][]float32, weighted bool) {
 	t.Helper()
-	if l.N != int64(len(distinct)) || len(l.Code) != (len(distinct)+3)/4 {
-		t.Fatalf("lines of %d edges in %d bytes, want %d", l.N, len(l.Code), len(distinct))
+	if l.N != int64(len(distinct)) {
+		t.Fatalf("lines of %d edges, want %d", l.N, len(distinct))
 	}
-	other, from := 0, 0
+	if err := l.Check(weighted); err != nil {
+		t.Fatal(err)
+	}
+	codes := map[byte]int{}
+	cursor := lineCursor{l: l}
 	for i, e := range distinct {
-		want := lines[e]
-		var got [2]int64
-		switch l.At(int64(i)) {
-		case LinesForward:
-			got = [2]int64{1, 0}
-		case LinesBackward:
-			got = [2]int64{0, 1}
-		case LinesBoth:
-			got = [2]int64{1, 1}
-		default:
-			got = [2]int64{int64(l.Forward[other]), int64(l.Backward[other])}
-			other++
-			if n := int(want[0] + want[1]); weighted {
-				if list := slices.Sorted(slices.Values(weights[e])); !slices.Equal(l.Weights[from:from+n], list) {
-					t.Fatalf("weights of the lines of %+v are %v, want %v", e, l.Weights[from:from+n], list)
-				}
-				from += n
-			}
+		code := l.At(int64(i))
+		codes[code]++
+		count, list := cursor.next()
+		if want := lineCount(lines[e]); count != want || code != codeOf(want, weighted) {
+			t.Fatalf("lines of %+v are %v in code %d, want %v", e, count, code, want)
 		}
-		if got != want {
-			t.Fatalf("lines of %+v are %v, want %v", e, got, want)
+		if !weighted || code != LinesCounted {
+			if list != nil {
+				t.Fatalf("weights of the lines of %+v are %v, want none", e, list)
+			}
+			continue
+		}
+		if want := slices.Sorted(slices.Values(weights[e])); !slices.Equal(list, want) {
+			t.Fatalf("weights of the lines of %+v are %v, want %v", e, list, want)
 		}
 	}
-	if other != len(l.Forward) || from != len(l.Weights) {
-		t.Fatalf("%d of %d others, %d of %d weights used", other, len(l.Forward), from, len(l.Weights))
+	if end := (lineCursor{l, l.N, l.NumCounted(), int64(len(l.Large)), int64(len(l.Weights))}); cursor != end {
+		t.Fatalf("%+v at the end, want %+v", cursor, end)
+	}
+	if (l.Code == nil) != (len(codes) <= 1) {
+		t.Fatalf("%d different codes, but codes are stored: %t", len(codes), l.Code != nil)
 	}
 }
 

@@ -34,13 +34,20 @@ func VerifyCSR(numNodes int, c *CSR, symmetric bool) error {
 			return fmt.Errorf("weight of entry %d is %g, want finite and >= 0", i, w)
 		}
 	}
+	if c.Rel != nil && len(c.Rel) != len(c.Indices) {
+		return fmt.Errorf("%d relations for %d entries", len(c.Rel), len(c.Indices))
+	}
 	for v := range int32(numNodes) {
-		previous := int32(-1)
-		for _, u := range c.Row(v) {
-			if u <= previous || int(u) >= numNodes {
-				return fmt.Errorf("row %d holds %d after %d, want ascending node numbers below %d", v, u, previous, numNodes)
+		previous, previousRel := int32(-1), int32(-1)
+		for i, u := range c.Row(v) {
+			rel := at(c.Rel, int(c.Indptr[v])+i)
+			if u < previous || u == previous && rel <= previousRel || u < 0 || int(u) >= numNodes {
+				return fmt.Errorf("row %d holds %d after %d, want ascending node numbers below %d, and relations within each", v, u, previous, numNodes)
 			}
-			previous = u
+			if rel < 0 {
+				return fmt.Errorf("row %d has relation %d", v, rel)
+			}
+			previous, previousRel = u, rel
 		}
 	}
 	if !symmetric {
@@ -48,12 +55,12 @@ func VerifyCSR(numNodes int, c *CSR, symmetric bool) error {
 	}
 	for v := range int32(numNodes) {
 		for i, u := range c.Row(v) {
-			j, ok := slices.BinarySearch(c.Row(u), v)
+			j, ok := c.Find(u, v, at(c.Rel, int(c.Indptr[v])+i))
 			if !ok {
 				return fmt.Errorf("row %d holds %d, but row %d does not hold %d", v, u, u, v)
 			}
-			if c.Weight != nil && c.RowWeights(v)[i] != c.RowWeights(u)[j] {
-				return fmt.Errorf("weight of %d and %d is %g one way and %g the other", u, v, c.RowWeights(v)[i], c.RowWeights(u)[j])
+			if c.Weight != nil && c.RowWeights(v)[i] != c.Weight[j] {
+				return fmt.Errorf("weight of %d and %d is %g one way and %g the other", u, v, c.RowWeights(v)[i], c.Weight[j])
 			}
 		}
 	}
@@ -81,17 +88,17 @@ func VerifyGraph(g *Graph) error {
 
 // verifyReversed checks that every arc of a is one of b the other way round, and their number.
 func verifyReversed(a, b *CSR) error {
-	if len(a.Indices) != len(b.Indices) || (a.Weight == nil) != (b.Weight == nil) {
-		return fmt.Errorf("in-rows have %d entries, out-rows %d, or only one has weights", len(a.Indices), len(b.Indices))
+	if len(a.Indices) != len(b.Indices) || (a.Weight == nil) != (b.Weight == nil) || (a.Rel == nil) != (b.Rel == nil) {
+		return fmt.Errorf("in-rows have %d entries, out-rows %d, or only one has weights or relations", len(a.Indices), len(b.Indices))
 	}
 	for v := range int32(a.NumNodes()) {
 		for i, u := range a.Row(v) {
-			j, ok := slices.BinarySearch(b.Row(u), v)
+			j, ok := b.Find(u, v, at(a.Rel, int(a.Indptr[v])+i))
 			if !ok {
 				return fmt.Errorf("arc %d -> %d is in the in-rows only", u, v)
 			}
-			if a.Weight != nil && a.RowWeights(v)[i] != b.RowWeights(u)[j] {
-				return fmt.Errorf("arc %d -> %d has weight %g in the in-rows, %g in the out-rows", u, v, a.RowWeights(v)[i], b.RowWeights(u)[j])
+			if a.Weight != nil && a.RowWeights(v)[i] != b.Weight[j] {
+				return fmt.Errorf("arc %d -> %d has weight %g in the in-rows, %g in the out-rows", u, v, a.RowWeights(v)[i], b.Weight[j])
 			}
 		}
 	}
@@ -108,13 +115,13 @@ func verifyAudit(g *Graph) error {
 	degrees := make([]int64, want.NumNodes)
 	touched := make([]bool, want.NumNodes)
 	for v := range degrees {
-		for _, u := range g.In.Row(int32(v)) {
+		for i, u := range g.In.Row(int32(v)) {
 			if int(u) == v {
 				want.SelfLoops++
 				continue
 			}
 			arcs++
-			if _, mutual := slices.BinarySearch(g.In.Row(u), int32(v)); !mutual {
+			if _, mutual := g.In.Find(u, int32(v), at(g.In.Rel, int(g.In.Indptr[v])+i)); !mutual {
 				oneWay++
 			}
 			degrees[v]++
@@ -251,7 +258,8 @@ func VerifyNorm(kind NormKind, c *CSR, norm Norm) error {
 		for e := c.Indptr[v]; e < c.Indptr[v+1]; e++ {
 			d[v] += weight(e)
 			if int(c.Indices[e]) == v {
-				has, loop[v] = true, weight(e)
+				has = true
+				loop[v] += weight(e)
 				if norm.Edge != nil && norm.Edge[e] != 0 {
 					return fmt.Errorf("%s edge coefficient of the loop of %d is %g, want 0", kind, v, norm.Edge[e])
 				}
@@ -407,6 +415,57 @@ func VerifyTranspose(numDst, numSrc int, indptr []int64, indices []int32, tIndpt
 			}
 			previous = e
 		}
+	}
+	return nil
+}
+
+// VerifyLines checks that l is what lines of the edges of c would leave, of which there are numLines in all: as many edges, each with lines,
+// in the code that fits them, loops and arcs in no other way round; that as many pairs as said are listed one way only (directed, the rows
+// say that); and that the weights of an edge's lines ascend and add up to its own. l must have passed Check and c VerifyCSR. O(E).
+func VerifyLines(c *CSR, directed bool, l *Lines, numLines, oneDirectional int64) error {
+	cursor := lineCursor{l: l}
+	var lines, oneWay int64
+	for v := range int32(c.NumNodes()) {
+		for e := c.Indptr[v]; e < c.Indptr[v+1]; e++ {
+			u := c.Indices[e]
+			if !directed && u < v {
+				continue
+			}
+			if cursor.edge == l.N {
+				return fmt.Errorf("lines of %d edges, the rows have more", l.N)
+			}
+			code := l.At(cursor.edge)
+			count, weights := cursor.next()
+			switch {
+			case code == LinesBoth && c.Weight != nil, code == LinesCounted && codeOf(count, c.Weight != nil) != code:
+				return fmt.Errorf("edge %d, %d of %d and %d lines has the code %d", u, v, count[0], count[1], code)
+			case (directed || u == v) && count[1] > 0:
+				return fmt.Errorf("edge %d, %d is listed the other way round, which it hasn't", u, v)
+			}
+			lines += count[0] + count[1]
+			if u != v && (count[0] == 0 || count[1] == 0) {
+				oneWay++
+			}
+			if weights == nil {
+				continue
+			}
+			sum := 0.0
+			for i, w := range weights {
+				if !(w >= 0 && w <= math.MaxFloat32) || math.Signbit(float64(w)) || i > 0 && w < weights[i-1] {
+					return fmt.Errorf("weight %d of the lines of edge %d, %d is %g, want finite, >= 0 and ascending", i, u, v, w)
+				}
+				sum += float64(w)
+			}
+			if float32(sum) != c.Weight[e] {
+				return fmt.Errorf("weights of the lines of edge %d, %d add up to %g, its own is %g", u, v, float32(sum), c.Weight[e])
+			}
+		}
+	}
+	if cursor.edge != l.N {
+		return fmt.Errorf("lines of %d edges, the rows have %d", l.N, cursor.edge)
+	}
+	if lines != numLines || !directed && oneWay != oneDirectional {
+		return fmt.Errorf("%d lines with %d pairs one way only, want %d and %d", lines, oneWay, numLines, oneDirectional)
 	}
 	return nil
 }

@@ -41,6 +41,7 @@ type Plan struct {
 	Amplification     float64 // BytesPerVariant over FeatureTableBytes; 0 without features
 
 	source *source
+	spread float64 // standard deviation of a measured batch's size over the mean
 }
 
 // Resolve checks the parameters that were asked for and returns them with all that was
@@ -55,26 +56,50 @@ func Resolve(ctx context.Context, snap *snapshot.Snapshot, p format.BatchParams,
 }
 
 func resolve(ctx context.Context, snap *snapshot.Snapshot, p format.BatchParams, opt Options) (format.BatchParams, *Plan, error) {
-	p, err := checkParams(snap, p)
+	s, err := prepare(snap, p)
 	if err != nil {
 		return p, nil, err
+	}
+	plan, err := s.plan(ctx, opt, sizesOfAll)
+	if err != nil {
+		return s.params, plan, err
+	}
+	plan.EvalBytes, err = s.evalBytes(ctx)
+	return s.params, plan, err
+}
+
+// prepare checks the parameters and settles all but the store.
+func prepare(snap *snapshot.Snapshot, p format.BatchParams) (*source, error) {
+	if n := snap.Manifest.NumRels; n > 1 {
+		return nil, paramErrorf("the snapshot has %d relations, which batches don't have yet; snapshot --relations merge makes a graph of one", n)
+	}
+	p, err := checkParams(snap, p)
+	if err != nil {
+		return nil, err
 	}
 	s, err := newSource(snap, p)
 	if err != nil {
-		return p, nil, err
+		return nil, err
 	}
 	if n := float64(s.batchesPerVariant()) * float64(p.Variants); n > math.MaxInt32 {
-		return p, nil, paramErrorf("%.0f batches: at most %d; use a larger --batch-size or fewer --variants", n, math.MaxInt32)
+		return nil, paramErrorf("%.0f batches: at most %d; use a larger --batch-size or fewer --variants", n, math.MaxInt32)
 	}
 	s.settleOrder()
-	sizes, err := s.measure(ctx, opt.Progress)
+	return s, nil
+}
+
+// plan predicts all but EvalBytes from measured batches, and settles the store. The plan comes with the error where
+// it is over opt.MaxAmplification.
+func (s *source) plan(ctx context.Context, opt Options, want accuracy) (*Plan, error) {
+	snap := s.snap
+	sizes, err := s.measure(ctx, opt.Progress, want)
 	if err != nil {
-		return p, nil, err
+		return nil, err
 	}
 	plan := &Plan{
 		NumBatches: s.numBatches(), BatchesPerVariant: s.batchesPerVariant(), NumSeeds: s.numSeeds(), Exact: sizes.exact,
 		NumRows: sizes.total(sizes.rows), NumSampledEdges: sizes.total(sizes.edges),
-		FeatureTableBytes: featureTableBytes(snap), LinkedBytes: linkedBytes(snap, &p), source: s,
+		FeatureTableBytes: featureTableBytes(snap), LinkedBytes: linkedBytes(snap, &s.params), source: s, spread: sizes.spread(),
 	}
 	if s.params.Store == Auto {
 		s.params.Store = StorePacked
@@ -82,24 +107,23 @@ func resolve(ctx context.Context, snap *snapshot.Snapshot, p format.BatchParams,
 		if limit == 0 {
 			limit = defaultAmplification
 		}
-		if plan.setBytes(sizes.packed); plan.Amplification > limit {
+		if plan.setBytes(sizes.packed, sizes.seeds); plan.Amplification > limit {
 			s.params.Store = StoreIDs
 		}
 	}
-	plan.setBytes(sizes.ids)
+	plan.setBytes(sizes.ids, sizes.seeds)
 	if s.params.Store == StorePacked {
-		plan.setBytes(sizes.packed)
+		plan.setBytes(sizes.packed, sizes.seeds)
 	}
 	if opt.MaxAmplification > 0 && plan.Amplification > opt.MaxAmplification {
-		return s.params, plan, paramErrorf("a variant of batches would take %.2f times the feature table (%d of %d bytes), over --max-amplification %g; use --store ids, a smaller --fanout or a larger --batch-size",
+		return plan, paramErrorf("a variant of batches would take %.2f times the feature table (%d of %d bytes), over --max-amplification %g; use --store ids, a smaller --fanout or a larger --batch-size",
 			plan.Amplification, plan.BytesPerVariant, plan.FeatureTableBytes, opt.MaxAmplification)
 	}
-	plan.EvalBytes, err = s.evalBytes(ctx)
-	return s.params, plan, err
+	return plan, nil
 }
 
-func (p *Plan) setBytes(batchSizes []int64) {
-	p.Bytes = p.source.shardBytes(batchSizes)
+func (p *Plan) setBytes(batchSizes, seeds []int64) {
+	p.Bytes = p.source.shardBytes(batchSizes, seeds)
 	p.BytesPerVariant, p.Amplification = perVariant(p.Bytes, p.source.params.Variants, p.FeatureTableBytes)
 }
 
@@ -119,42 +143,51 @@ func featureTableBytes(snap *snapshot.Snapshot) int64 {
 
 // batchSizes is what measured batches come to. Slices are over the batches measured.
 type batchSizes struct {
-	numBatches  int // of the set
+	numBatches  int   // of the set
+	numSeeds    int64 // of the set
 	exact       bool
+	seeds       []int64
 	ids, packed []int64 // record bytes in either store; packed is nil without features
 	rows, edges []int64
 }
 
-// total scales a sum over the measured batches up to all.
+// total scales a sum over the measured batches up to all, by their seeds.
 func (b *batchSizes) total(measured []int64) int64 {
-	sum := int64(0)
-	for _, n := range measured {
-		sum += n
-	}
 	if b.exact {
-		return sum
+		return sum(measured)
 	}
-	return int64(float64(sum) / float64(len(measured)) * float64(b.numBatches))
+	return int64(float64(sum(measured)) / float64(sum(b.seeds)) * float64(b.numSeeds))
 }
 
-const (
-	fewestMeasured = 32
-	// A predicted size is to be within 5 %: at 1 % standard error of the mean that is
-	// five of them, with room for what evenly spread batches have in common.
-	measuredError = 0.01
-)
+func sum(x []int64) (total int64) {
+	for _, n := range x {
+		total += n
+	}
+	return total
+}
+
+// accuracy says how many batches to measure: at least fewest, and so many that the standard error of the mean size is
+// within relError.
+type accuracy struct {
+	fewest   int
+	relError float64
+}
+
+// sizesOfAll is for sizes that are announced: they are to be within 5 %, and 1 % standard error of the mean is five of
+// them, with room for what evenly spread batches have in common.
+var sizesOfAll = accuracy{32, 0.01}
 
 // measure builds a sample of the training batches, evenly spread, and notes what they
-// need: 32, twice as many while their mean is uncertain, all where that is about as good.
-func (s *source) measure(ctx context.Context, progress func(string, int64, int64)) (*batchSizes, error) {
-	b := &batchSizes{numBatches: s.numBatches()}
+// need: the fewest, twice as many while their mean is uncertain, all where that is about as good.
+func (s *source) measure(ctx context.Context, progress func(string, int64, int64), wanted accuracy) (*batchSizes, error) {
+	b := &batchSizes{numBatches: s.numBatches(), numSeeds: int64(s.numSeeds()) * int64(s.params.Variants)}
 	a := newAssembler(s)
 	defer a.release()
-	for want := fewestMeasured; ; want *= 2 {
+	for want := wanted.fewest; ; want *= 2 {
 		if want*2 > b.numBatches {
 			want, b.exact = b.numBatches, true
 		}
-		b.ids, b.packed, b.rows, b.edges = nil, nil, nil, nil
+		b.seeds, b.ids, b.packed, b.rows, b.edges = nil, nil, nil, nil, nil
 		for i := range want {
 			if err := ctx.Err(); err != nil {
 				return nil, err
@@ -166,8 +199,25 @@ func (s *source) measure(ctx context.Context, progress func(string, int64, int64
 				progress("measure batches", int64(i+1), int64(want))
 			}
 		}
-		if b.exact || relativeError(b.ids) <= measuredError && relativeError(b.packed) <= measuredError {
+		if b.exact || relativeError(b.ids) <= wanted.relError && relativeError(b.packed) <= wanted.relError {
 			return b, nil
+		}
+	}
+}
+
+// spread is that of the sizes in the store where it is larger.
+func (b *batchSizes) spread() float64 {
+	return max(relativeError(b.ids), relativeError(b.packed)) * math.Sqrt(float64(len(b.ids)))
+}
+
+// numMeasured is how many batches measure builds where sizes have this spread, in all its rounds.
+func (a accuracy) numMeasured(numBatches int, spread float64) (total int) {
+	for want := a.fewest; ; want *= 2 {
+		if want*2 > numBatches {
+			return total + numBatches
+		}
+		if total += want; spread/math.Sqrt(float64(want)) <= a.relError {
+			return total
 		}
 	}
 }
@@ -188,6 +238,7 @@ func (b *batchSizes) add(a *assembler, number int) error {
 		b.packed = append(b.packed, size)
 	}
 	size, err := ids.sizeBytes()
+	b.seeds = append(b.seeds, int64(r.header.NumSeeds))
 	b.ids = append(b.ids, size)
 	b.rows = append(b.rows, int64(r.header.HopNodes[len(r.header.HopNodes)-1]))
 	b.edges = append(b.edges, numEdges(r.sections))
@@ -221,12 +272,18 @@ func relativeError(x []int64) float64 {
 }
 
 // shardBytes returns the size of all training shards whose records have the measured
-// sizes: those of every batch, or of some, which then stand for their neighbours.
-func (s *source) shardBytes(measured []int64) (total int64) {
+// sizes: those of every batch, or of some, which then stand for their neighbours by their seeds (the last batch of a
+// variant may have fewer).
+func (s *source) shardBytes(measured, seeds []int64) (total int64) {
 	n := s.numBatches()
 	sizes := make([]int64, 0, s.params.BatchesPerFile)
 	for number := range n {
-		sizes = append(sizes, measured[int64(number)*int64(len(measured))/int64(n)])
+		at := int64(number) * int64(len(measured)) / int64(n)
+		size := measured[at]
+		if want := int64(s.numSeedsOf(number)); want != seeds[at] {
+			size = int64(float64(size) / float64(seeds[at]) * float64(want))
+		}
+		sizes = append(sizes, size)
 		if len(sizes) == s.params.BatchesPerFile || number == n-1 {
 			total += format.FileSizeBytes(sizes)
 			sizes = sizes[:0]

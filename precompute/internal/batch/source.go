@@ -89,6 +89,16 @@ func newSource(snap *snapshot.Snapshot, p format.BatchParams) (*source, error) {
 	return s, nil
 }
 
+// sibling prepares settings that differ in fanout, batch size or number of variants only. What both need alike, seeds
+// in their settled order and all that comes of the snapshot, is shared.
+func (s *source) sibling(p format.BatchParams) *source {
+	t := &source{snap: s.snap, params: p, norms: s.norms, order: s.order, evalStarts: s.evalStarts}
+	t.params.Order, t.order.BatchSize = s.params.Order, p.BatchSize
+	t.memo = sample.NewMemo(&s.snap.In, t.samplerOptions())
+	t.variants = make([]variantOrder, p.Variants)
+	return t
+}
+
 // localityOrder is the snapshot's own, else breadth-first order. Which it is follows from the snapshot, so
 // its id covers it.
 func localityOrder(snap *snapshot.Snapshot) []int32 {
@@ -144,6 +154,15 @@ func (s *source) numSeeds() int {
 		return s.snap.NumNodes()
 	}
 	return len(s.order.Seeds)
+}
+
+// numSeedsOf is that of one batch.
+func (s *source) numSeedsOf(number int) int {
+	if s.params.Mode == ModeFull {
+		return s.numSeeds()
+	}
+	start := number % s.batchesPerVariant() * s.params.BatchSize
+	return min(s.params.BatchSize, s.numSeeds()-start)
 }
 
 func (s *source) numEvalBlocks() int { return max(len(s.evalStarts)-1, 0) }

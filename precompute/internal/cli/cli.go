@@ -23,7 +23,7 @@ func Main(args []string, in io.Reader, out, err io.Writer) int {
 		Short: "Move the topology of graph training out of the training loop",
 		Long:  "precompute turns a raw graph into a hashed snapshot, and a snapshot into batch files that trainer-gnn maps.",
 	}
-	root.AddCommand(genCommand(env), snapshotCommand(env), batchesCommand(env), inspectCommand(env), verifyCommand(env))
+	root.AddCommand(genCommand(env), snapshotCommand(env), batchesCommand(env), adviseCommand(env), inspectCommand(env), verifyCommand(env))
 	return command.Main(root, env, args)
 }
 

@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/prelift/prelift/format"
@@ -84,6 +87,15 @@ func snapshotText(w io.Writer, d *snapshot.Description) {
 	t.Row("snapshot", d.ID)
 	t.Row("nodes", d.NumNodes)
 	t.Row("edges", fmt.Sprintf("%d (%s, %d entries stored)", d.NumEdges, d.Direction, d.NumEntries))
+	if d.Anonymised {
+		t.Row("ids", "anonymised: HMAC-SHA-256 of the input's under a key, 32 hexadecimal digits")
+	}
+	if len(d.Relations) > 0 {
+		t.Row("relations", countsText(d.Relations))
+	}
+	if len(d.Types) > 0 {
+		t.Row("node types", countsText(d.Types))
+	}
 	t.Row("weighted", d.Weighted)
 	t.Row("components", fmt.Sprintf("%d, the largest of %d nodes", d.NumComponents, d.LargestComponent))
 	t.Row("isolated nodes", d.IsolatedNodes)
@@ -98,6 +110,8 @@ func snapshotText(w io.Writer, d *snapshot.Description) {
 	if d.Order {
 		t.Row("locality order", "by communities within components")
 	}
+	heldoutText(t, d.Heldout)
+	t.Row("updatable", d.Updatable)
 	t.Row("features", fmt.Sprintf("%d (norm %s)", d.NumFeatures, d.FeatureNorm))
 	if d.Task != "" {
 		t.Row("labels", fmt.Sprintf("%s, %d classes, %d nodes unlabelled", d.Task, d.NumClasses, d.Unlabelled))
@@ -127,6 +141,21 @@ func hopsText(t command.Table, d *snapshot.Description) {
 		t.Row("  cap", fmt.Sprintf("%d nodes a row%s; %d rows reach it", h.Cap, forced, h.NumCut))
 		t.Row("  sampled", fmt.Sprintf("%d nodes of more than %d neighbours", h.NumSampled, h.ExpandLimit))
 	}
+}
+
+// countsText lists the largest of names with their counts.
+func countsText(list []snapshot.NamedCount) string {
+	const most = 10
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b snapshot.NamedCount) int { return cmp.Compare(b.Count, a.Count) })
+	var parts []string
+	for _, c := range list[:min(len(list), most)] {
+		parts = append(parts, fmt.Sprintf("%s %d", strconv.Quote(c.Name), c.Count))
+	}
+	if n := len(list); n > most {
+		parts = append(parts, fmt.Sprintf("%d more", n-most))
+	}
+	return fmt.Sprintf("%d: %s", len(list), strings.Join(parts, ", "))
 }
 
 func percentText(ratio float64) string { return fmt.Sprintf("%.1f %%", 100*ratio) }

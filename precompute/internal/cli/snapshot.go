@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -23,16 +24,21 @@ import (
 
 // snapshotFlags are the flags of `precompute snapshot`.
 type snapshotFlags struct {
-	in        ingest.Options
-	nodes     []string
-	task      string
-	direction string
-	hops      string
-	params    snapshot.Params // hop thresholds and what to compute beside
-	out       string
-	threads   int
-	mem       string
-	memBytes  int64
+	in          ingest.Options
+	nodes       []string
+	task        string
+	direction   string
+	relations   string
+	triples     string
+	tripleLists bool // triples is in use
+	hops        string
+	params      snapshot.Params // hop thresholds and what to compute beside
+	out         string
+	threads     int
+	holdout     holdoutFlags
+	keyFile     string // of --anonymize-key-file
+	mem         string
+	memBytes    int64
 }
 
 func snapshotCommand(env *command.Env) *cobra.Command {
@@ -46,9 +52,9 @@ func snapshotCommand(env *command.Env) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return runSnapshot(c, env, f) },
 	}
 	fl := c.Flags()
-	fl.StringSliceVar(&f.in.Edges, "edges", nil, "edge `files` (CSV, TSV, SNAP text, Matrix Market, GraphML, Parquet, Arrow, Neo4j CSV; text also .gz, .zst), read as one input")
+	command.PathsVar(fl, &f.in.Edges, "edges", "edge `files` (CSV, TSV, SNAP text, Matrix Market, GraphML, Parquet, Arrow, Neo4j CSV; text also .gz, .zst), read as one input; - is standard input, for which the snapshot is built every time")
 	fl.StringVar(&f.in.Dataset, "dataset", "", "a whole data set in place of the tables: a `path` to Planetoid ind.*, OGB, LINQS, MUSAE, geom-gcn or .npz files")
-	fl.StringSliceVar(&f.nodes, "nodes", nil, "node tables: id column, and label, split and feature columns if any")
+	command.PathsVar(fl, &f.nodes, "nodes", "node `tables`: id column, and label, split and feature columns if any")
 	fl.StringVar(&f.in.Features, "features", "", "features: .npy, .npz, dense CSV, or sparse CSV node,feature[,value]")
 	fl.StringVar(&f.in.Labels, "labels", "", "labels: CSV node,label")
 	fl.StringVar(&f.in.Splits, "splits", "", "splits: CSV node,split..., or lists train=F,valid=F,test=F")
@@ -64,6 +70,10 @@ func snapshotCommand(env *command.Env) *cobra.Command {
 	fl.StringVar(&f.in.SrcCol, "src-col", "", "edge source column, by name or number from 1")
 	fl.StringVar(&f.in.DstCol, "dst-col", "", "edge target column")
 	fl.StringVar(&f.in.WeightCol, "weight-col", "", "edge weight column; none switches weights off (default: a column named weight)")
+	fl.StringVar(&f.in.RelCol, "rel-col", "", "edge column with the relation (default: what the format says, as :TYPE of Neo4j's)")
+	fl.StringVar(&f.triples, "triples", "", "a knowledge graph: a file of head, relation, tail (any text dialect, or OpenKE's train2id.txt), or `train=F,valid=F,test=F`; directed unless --direction says else")
+	fl.StringVar(&f.relations, "relations", relationsKeep, "keep relations apart, or merge: edges of all relations between two nodes are one")
+	fl.StringVar(&f.in.TypeCol, "type-col", "", "column of --nodes with the node type (default: what the format says, as :LABEL of Neo4j's)")
 	fl.StringVar(&f.in.IDCol, "id-col", "", "id column of --nodes and of the tables that have it")
 	fl.StringVar(&f.in.LabelCol, "label-col", "", "label column or columns")
 	fl.StringVar(&f.in.FeatureCols, "feature-cols", "", "feature columns, by names or numbers, or a prefix and * (default: all, of --nodes f0, f1, ...)")
@@ -78,11 +88,20 @@ func snapshotCommand(env *command.Env) *cobra.Command {
 	fl.IntVar(&f.params.ExpandLimit, "expand-limit", hopDefaults.ExpandLimit, "hop 2 goes through at most so many of a node's neighbours, drawn by hash")
 	fl.IntVar(&f.params.Hop2Cap, "hop2-cap", hopDefaults.Hop2Cap, "most nodes two hops away to list a node; lowered where hop 2 would be over 5 times hop 1")
 	fl.StringSliceVar(&f.params.With, "with", nil, "compute also: pagerank (and sampling weights), order (a locality order by communities, which batches then uses)")
+	f.holdout.add(fl, &f.in)
+	fl.StringVar(&f.keyFile, "anonymize-key-file", "", "replace the ids by codes, HMAC-SHA-256 under the key in this `file`; no id of the input is in any output then")
+	fl.BoolVar(&f.params.Updatable, "updatable", true, "remember which lines made which edge, which an update of the snapshot needs (not with held-out pairs)")
 	threadsFlag(c, &f.threads)
 	fl.StringVar(&f.mem, "mem", memAuto, "memory to use about, as 4G or 512MiB; edges that don't fit are sorted on disk (auto: three quarters of what is available)")
 	fl.StringVar(&f.in.TmpDir, "tmp", "", "`directory` for what doesn't fit into memory (default the system's)")
 	return c
 }
+
+// The choices of --relations.
+const (
+	relationsKeep  = "keep"
+	relationsMerge = "merge"
+)
 
 // hopsAuto is the default of --hops.
 const hopsAuto = "auto"
@@ -101,13 +120,21 @@ type snapshotResult struct {
 	NumEdges   int64           `json:"num_edges"`
 	Components int64           `json:"num_components"`
 	Hops       int             `json:"hops"`
+	NumValid   int64           `json:"num_heldout_valid"`
+	NumTest    int64           `json:"num_heldout_test"`
 	Warnings   []string        `json:"warnings"`
 	Stages     []command.Stage `json:"stages"`
 }
 
 func runSnapshot(c *cobra.Command, env *command.Env, f *snapshotFlags) error {
 	start := time.Now()
+	if err := f.useTriples(c); err != nil {
+		return err
+	}
 	if err := f.check(); err != nil {
+		return err
+	}
+	if err := f.readKey(env); err != nil {
 		return err
 	}
 	result := snapshotResult{Kind: snapshot.Kind, Out: f.out, Warnings: []string{}}
@@ -119,9 +146,12 @@ func runSnapshot(c *cobra.Command, env *command.Env, f *snapshotFlags) error {
 	if err := statInputs(inputs); err != nil {
 		return command.BadInput(err)
 	}
-	id, fresh, err := format.UpToDate(f.out, snapshot.Kind, key, inputs)
-	if err != nil {
-		return err
+	var id format.Digest
+	fresh := false
+	if !f.fromStdin() { // whose content nobody knows yet
+		if id, fresh, err = format.UpToDate(f.out, snapshot.Kind, key, inputs); err != nil {
+			return err
+		}
 	}
 	if fresh {
 		_, m, err := snapshot.ReadManifest(f.out)
@@ -134,6 +164,9 @@ func runSnapshot(c *cobra.Command, env *command.Env, f *snapshotFlags) error {
 	id, m, warnings, err := f.build(c, env, key, inputs)
 	if err != nil {
 		return err
+	}
+	if f.keyFile != "" && len(warnings) > 0 { // they may name ids
+		warnings = []string{fmt.Sprintf("%d warnings on standard error", len(warnings))}
 	}
 	result.Warnings = append(result.Warnings, warnings...)
 	return f.print(env, &result, id, m, start)
@@ -159,7 +192,7 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 	if err != nil {
 		return id, nil, nil, inputError(err)
 	}
-	if err := checkTables(tables, report); err != nil {
+	if err := checkTables(tables, report, f.params.MergeRelations); err != nil {
 		return id, nil, nil, err
 	}
 	warnings = linesOf(report.Warnings, report, func(f *ingest.FileReport) []string { return f.Warnings })
@@ -177,6 +210,9 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 	if err != nil {
 		return id, nil, nil, command.BadInput(err)
 	}
+	if f.fromStdin() {
+		key = format.Digest([]byte(rand.Text() + rand.Text())[:len(key)]) // no other job's files are of any use
+	}
 	jobKey, err := format.JobKey(key, stamps)
 	if err != nil {
 		return id, nil, nil, err
@@ -184,15 +220,18 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 	if err := job.Resume(jobKey); err != nil {
 		return id, nil, nil, err
 	}
-	job.Remember(key, stamps)
+	if !f.fromStdin() {
+		job.Remember(key, stamps)
+	}
 	f.params.FeatureNorm, f.params.MissingFeatures = f.in.FeatureNorm, f.in.MissingFeatures
 	id, m, err = snapshot.Build(ctx, job, tables, f.params, snapshot.Options{Threads: f.threads, Scratch: scratch, Progress: env.Progress.Step})
 	if err == nil {
 		f.noteHops(c, env, m)
+		noteHoldout(env, m)
 	}
 	var fault *snapshot.EdgeError
 	if errors.As(err, &fault) {
-		err = command.BadInput(fmt.Errorf("%s: %w", strings.Join(baseNames(f.in.Edges), ", "), err))
+		err = command.BadInput(fmt.Errorf("%s: %w%s", strings.Join(baseNames(f.in.Edges), ", "), err, f.codesHint()))
 	}
 	return id, m, warnings, err
 }
@@ -220,7 +259,10 @@ func (s *stamping) wait() ([]format.Stamp, error) {
 
 func (f *snapshotFlags) check() (err error) {
 	if len(f.in.Edges) == 0 && f.in.Dataset == "" {
-		return command.Usage("--edges (the file or files with the edges) or --dataset is needed")
+		return command.Usage("--edges (the file or files with the edges), --triples or --dataset is needed")
+	}
+	if f.in.TypeCol != "" && len(f.nodes) == 0 && f.in.Dataset == "" {
+		return command.Usage("--type-col is a column of --nodes, which isn't given")
 	}
 	if len(f.nodes) == 1 {
 		f.in.Nodes = f.nodes[0]
@@ -236,6 +278,10 @@ func (f *snapshotFlags) check() (err error) {
 		return command.Usage("--direction is %q, not %s or %s", f.direction, snapshot.Undirected, snapshot.Directed)
 	}
 	f.params.Direction = snapshot.Direction(f.direction)
+	if f.relations != relationsKeep && f.relations != relationsMerge {
+		return command.Usage("--relations is %q, not %s or %s", f.relations, relationsKeep, relationsMerge)
+	}
+	f.params.MergeRelations = f.relations == relationsMerge
 	switch f.hops {
 	case hopsAuto:
 		f.params.Hops = snapshot.HopsAuto
@@ -245,6 +291,11 @@ func (f *snapshotFlags) check() (err error) {
 		return command.Usage("--hops is %q, not auto, 0, 1 or 2", f.hops)
 	}
 	if err := f.checkThresholds(); err != nil {
+		return err
+	}
+	if f.tripleLists {
+		// Lists of a knowledge graph are stored; nothing has to leave the edges for them.
+	} else if f.params.Holdout, err = f.holdout.params(&f.in); err != nil {
 		return err
 	}
 	if err := checkThreads(&f.threads); err != nil {
@@ -329,9 +380,13 @@ func (f *snapshotFlags) roles() (roles, paths []string) {
 	for _, p := range f.nodes {
 		add("nodes", p)
 	}
+	parts, files, _ := ingest.HoldoutFiles(f.in.HoldoutEdges) // check has seen the error
+	for i, path := range files {
+		add("holdout "+parts[i], path)
+	}
 	add("features", f.in.Features)
 	add("labels", f.in.Labels)
-	parts, files, _ := ingest.SplitFiles(f.in.Splits) // check has seen the error
+	parts, files, _ = ingest.SplitFiles(f.in.Splits) // check has seen the error
 	for i, path := range files {
 		add("splits "+parts[i], path)
 	}
@@ -344,10 +399,16 @@ func (f *snapshotFlags) roles() (roles, paths []string) {
 	return roles, paths
 }
 
+// inputs are the files that are read.
 func (f *snapshotFlags) inputs() []string {
 	_, paths := f.roles()
-	return paths
+	return slices.DeleteFunc(paths, func(path string) bool { return path == stdinPath })
 }
+
+// stdinPath as an edge file is standard input.
+const stdinPath = "-"
+
+func (f *snapshotFlags) fromStdin() bool { return slices.Contains(f.in.Edges, stdinPath) }
 
 // key digests all that shapes the snapshot beside the content of the inputs. Paths are
 // not part of it, but the last part of a name is: its ending may choose the format.
@@ -359,15 +420,19 @@ func (f *snapshotFlags) key() (format.Digest, error) {
 		"task": f.task, "direction": f.direction, "feature_cols": f.in.FeatureCols,
 		"feature_norm": f.in.FeatureNorm, "missing_features": f.in.MissingFeatures, "num_features": f.in.NumFeatures, "feature_member": f.in.FeatureMember,
 		"format": f.in.Format, "delimiter": f.in.Delimiter, "header": f.in.Header, "table_header": f.in.TableHeader,
-		"src": f.in.SrcCol, "dst": f.in.DstCol, "weight": f.in.WeightCol, "id": f.in.IDCol, "label": f.in.LabelCol,
+		"rel": f.in.RelCol, "relations": f.relations, "triples": f.tripleLists, "type": f.in.TypeCol, "src": f.in.SrcCol, "dst": f.in.DstCol, "weight": f.in.WeightCol, "id": f.in.IDCol, "label": f.in.LabelCol,
 		"id_type": f.in.IDType, "allow_split_overlap": f.in.AllowSplitOverlap,
 		"hops": f.hops, "compact_below": f.params.CompactBelow, "hub_from": f.params.HubFrom, "expand_limit": f.params.ExpandLimit, "hop2_cap": f.params.Hop2Cap,
+		"holdout": f.params.Holdout, "anonymize": f.keyMark(), "updatable": f.params.Updatable,
 		"with": slices.Compact(slices.Sorted(slices.Values(f.params.With))),
 	})
 }
 
 func (f *snapshotFlags) print(env *command.Env, r *snapshotResult, id format.Digest, m *snapshot.Manifest, start time.Time) error {
 	r.ID, r.NumNodes, r.NumEdges, r.Components = id, int64(m.NumNodes), int64(m.NumEdges), int64(m.Audit.NumComponents)
+	if a := m.Heldout; a != nil {
+		r.NumValid, r.NumTest = int64(a.NumValid), int64(a.NumTest)
+	}
 	r.Hops, r.Seconds, r.Stages = m.Params.Hops, time.Since(start).Seconds(), env.Progress.Stages()
 	return env.Result(r, func(w io.Writer) {
 		state := "written"
@@ -393,15 +458,12 @@ func inputError(err error) error {
 }
 
 // checkTables holds what ingest reads against what a snapshot of this version stores.
-func checkTables(t *snapshot.Tables, report *ingest.Report) error {
+func checkTables(t *snapshot.Tables, report *ingest.Report, merge bool) error {
 	if t.Features != nil && t.Features.NumCols > format.MaxColumns {
 		return command.BadInput(fmt.Errorf("%d feature columns: a feature table has at most %d", t.Features.NumCols, format.MaxColumns))
 	}
-	if t.Edges.Relational() {
-		report.Warnings = append(report.Warnings, fmt.Sprintf("%d relations were read, which this version doesn't store: edges of different relations between the same nodes are merged", len(t.RelNames)))
-	}
-	if t.Types != nil {
-		report.Warnings = append(report.Warnings, fmt.Sprintf("%d node types were read, which this version doesn't store", len(t.Types.Names)))
+	if n := len(t.RelNames); n > 1 && !merge {
+		report.Notices = append(report.Notices, fmt.Sprintf("%d relations: edges of each are kept apart; --relations merge makes one graph of them", n))
 	}
 	return nil
 }

@@ -241,3 +241,14 @@ func TestRunsHold(t *testing.T) {
 		}
 	}
 }
+
+// A columnar file without the columns that are needed lists those it has; one with a single column too.
+func TestColumnarOneColumn(t *testing.T) {
+	b := array.NewRecordBuilder(memory.NewGoAllocator(), arrow.NewSchema([]arrow.Field{{Name: "when", Type: arrow.BinaryTypes.String}}, nil))
+	b.Field(0).(*array.StringBuilder).AppendValues([]string{"1", "2"}, nil)
+	rec := b.NewRecord()
+	for _, how := range []string{"parquet", "file"} {
+		path := writeFile(t, "e."+map[string]string{"parquet": "parquet", "file": "arrow"}[how], string(writeColumnar(t, how, rec, 1)))
+		wantError(t, Options{Edges: []string{path}}, filepath.Base(path), 0, "no column src", `when`)
+	}
+}

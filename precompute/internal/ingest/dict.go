@@ -388,6 +388,24 @@ func unpack(text []byte, place uint64) []byte {
 	return text[off : off+place&(1<<lengthBits-1)]
 }
 
+// text returns the id of a number. It looks at all: for error messages.
+func (d *dict) text(num int32) (id string) {
+	if d.isBytes.Load() {
+		d.eachBytes(func(text []byte, n int32) {
+			if n == num {
+				id = string(text)
+			}
+		})
+		return id
+	}
+	d.eachInt(func(v int64, n int32) {
+		if n == num {
+			id = strconv.FormatInt(v, 10)
+		}
+	})
+	return id
+}
+
 // settle makes numbers run from 0 without gaps, in no order, so that the dictionary can go on in one goroutine. It
 // returns the new number of each old one, nil where they stay.
 func (d *dict) settle() []int32 {

@@ -29,6 +29,9 @@
 // is data, with a notice if it looks like words. Where that would be a guess (one of the two names only; words in
 // row 1 but integers in row 2) reading stops and asks for the header option.
 //
+// Files that begin like a format that isn't read (archives, ORC, HDF5, GML, GEXF, pickles, web pages ...), and edge files
+// with the name of one (.graph, .gml ...) and no Format, are errors: as text some give a small graph of nonsense.
+//
 // Columns are chosen by name or by number from 1 (a number always means a position). Edge files without a header
 // have src and dst first; a weight is read from a column named weight, or from WeightCol. Columns not used are
 // named in a notice.
@@ -41,8 +44,15 @@
 // spellings of one number are an error; with string the order is always bytewise.
 //
 // The node set is the rows of Nodes; without it, the rows of a .npy or .npz feature matrix (row i is the id i);
-// without either, the union of the ids in edges, features, labels and splits. An id outside a given node set is an
+// without either, the union of the ids in edges, held-out pairs, features, labels and splits. An id outside a given node set is an
 // error.
+//
+// With AnonymiseKey every id becomes the first 16 bytes of its HMAC-SHA-256 in hexadecimal, and nodes are numbered by these.
+//
+// # Held-out pairs
+//
+// HoldoutEdges names a list for valid, one for test, or both: edge files of any format, whose options are those of Edges. Relations and
+// weights are read where the edges have them. A self loop, and a pair in both lists, in whatever direction, are errors; a pair that the edges don't have is none.
 //
 // # Weights
 //

@@ -385,8 +385,10 @@ func (r *reader) placeFeatures(ctx context.Context, ids *snapshot.IDs, number []
 		if err := r.features.place(ctx, r, number, f.Data, present); err != nil {
 			return nil, err
 		}
-		if err := r.missing(file, ids, present); err != nil {
-			return nil, err
+		if !r.opt.Change {
+			if err := r.missing(file, ids, present); err != nil {
+				return nil, err
+			}
 		}
 	}
 	r.features = nil

@@ -277,6 +277,7 @@ func (r *reader) placeLabels(number []int32) (*snapshot.Labels, error) {
 			out.ClassNames = append(out.ClassNames, string(names.At(int32(i))))
 		}
 		switch {
+		case r.opt.Change:
 		case len(out.ClassNames) == 0:
 			return nil, &Error{File: l.file, Msg: "no node has a label"}
 		case l.task == snapshot.TaskBinary && len(out.ClassNames) != 2:
@@ -316,12 +317,12 @@ func (r *reader) placeLabels(number []int32) (*snapshot.Labels, error) {
 				copy(out.Values[v*k:(v+1)*k], l.values[i*k:])
 			}
 		}
-		if labelled == 0 {
+		if labelled == 0 && !r.opt.Change {
 			return nil, &Error{File: l.file, Msg: "no node has a label"}
 		}
 	}
 	r.report.Unlabelled = int64(n) - labelled
-	if r.report.Unlabelled > 0 {
+	if r.report.Unlabelled > 0 && !r.opt.Change {
 		r.report.Notices = append(r.report.Notices, fmt.Sprintf("%d of %d nodes have no label", r.report.Unlabelled, n))
 	}
 	if r.report.LabelRepeats > 0 {

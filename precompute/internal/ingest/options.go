@@ -69,6 +69,9 @@ type Options struct {
 	Features string   // feature matrix or table, "" = none
 	Labels   string   // label table, "" = none
 	Splits   string   // split table, or lists as train=F,valid=F,test=F; "" = none
+	// HoldoutEdges are lists of pairs to be held out of the edges, edge files themselves, as valid=F,test=F; "" = none.
+	HoldoutEdges string
+	HoldoutApart bool // lists of HoldoutEdges are parts of their own, and may share pairs, with each other and with the edges
 	// NodeFiles are more node tables, read behind Nodes as one with it.
 	NodeFiles []string
 	// Dataset is a directory, a file or a prefix of file names that holds edges and whatever tables its layout has;
@@ -102,6 +105,13 @@ type Options struct {
 	MissingFeatures   string
 	MaxFeatureBytes   int64 // most bytes of the dense float32 matrix; 0 = DefaultMaxFeatureBytes
 	AllowSplitOverlap bool  // a node in two parts of one split is a warning
+	// AnonymiseKey replaces the ids by codes under this key (codesOf), before anything else is made of them; at least
+	// MinAnonymiseKey bytes; nil = the ids stay. Messages name the input's ids; class, split, relation and type names stay.
+	AnonymiseKey []byte
+	// Change says that the files are to change a snapshot: edges may have ids without a row in Nodes, whose rows are not all the nodes; there
+	// may be no edges, no ids and no labels; nodes without features aren't looked for. Nodes has the splits of SplitNames, where given.
+	Change     bool
+	SplitNames []string
 	// Directed says that directions will be kept: undirected edges of GraphML and Matrix Market files come both ways.
 	Directed bool
 	Stdin    io.Reader // what the edge file - stands for; nil = the process's
@@ -129,6 +139,9 @@ func (o Options) Check() error {
 	_, err := o.withDefaults()
 	if err == nil {
 		_, _, err = SplitFiles(o.Splits)
+	}
+	if err == nil {
+		_, err = parseHoldout(o.HoldoutEdges)
 	}
 	return err
 }
@@ -171,8 +184,11 @@ func (o Options) withDefaults() (Options, error) {
 	case o.Delimiter != "" && strings.ContainsAny(o.Delimiter, "\"\r\n "):
 		return o, &Error{Err: ErrOption, Msg: fmt.Sprintf("delimiter %q can't separate fields", o.Delimiter), Hint: "for fields separated by blanks use the snap format"}
 	}
-	if len(o.Edges) == 0 && o.Dataset == "" {
+	if len(o.Edges) == 0 && o.Dataset == "" && !o.Change {
 		return o, &Error{Err: ErrOption, Msg: "no edge file given"}
+	}
+	if o.AnonymiseKey != nil && len(o.AnonymiseKey) < MinAnonymiseKey {
+		return o, &Error{Err: ErrOption, Msg: fmt.Sprintf("the key to anonymise ids has %d bytes, not at least %d", len(o.AnonymiseKey), MinAnonymiseKey)}
 	}
 	if o.FeatureMember == "" {
 		o.FeatureMember = "x"
@@ -219,7 +235,7 @@ type Report struct {
 // FileReport says what was found in one file.
 type FileReport struct {
 	Name         string // base name
-	Role         string // nodes, edges, features, labels, splits
+	Role         string // nodes, edges, holdout, features, labels, splits
 	Format       string // csv, tsv, snap, npy, npz, mtx, graphml, parquet, arrow, property, triples, openke, json, linqs or a data set's layout
 	Header       bool
 	Lines        int64 // physical lines

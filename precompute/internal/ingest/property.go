@@ -147,7 +147,8 @@ func (r *reader) properties() error {
 	if o.Format != FormatAuto {
 		return nil
 	}
-	edgeSpaces, err := findProperties(o, o.Edges)
+	_, heldOut, _ := HoldoutFiles(o.HoldoutEdges) // readHoldout says what is wrong with it
+	edgeSpaces, err := findProperties(o, append(slices.Clip(o.Edges), heldOut...))
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ type reader struct {
 	report   *Report
 	dict     *dict
 	declared bool   // the node set is what the edge files declare, in several of them perhaps the same
+	named    []bool // by number: the id stands in a table, a list of held-out pairs, or is the number of a row
 	closer   string // what closed dict, for messages: "is not an id in nodes.csv"
 
 	weightFile string // first edge file with rows
@@ -29,6 +30,7 @@ type reader struct {
 	features featureTable // features from text
 	types    *nodeTypes
 	rels     relations
+	held     *heldPairs
 	labels   *labelTable
 	splits   *splitTable
 
@@ -36,7 +38,7 @@ type reader struct {
 }
 
 // Read reads the files that opt names. Faults of the input come as *Error, the first by order of files (nodes,
-// edges, features, labels, splits) and line; ctx's error when it is cancelled. The report is never nil and covers
+// edges, held-out pairs, features, labels, splits) and line; ctx's error when it is cancelled. The report is never nil and covers
 // what was read. Memory is about 8 bytes an edge (12 with weights), that of the tables, and about the ids' bytes
 // plus 40 for each node.
 func Read(ctx context.Context, opt Options) (*snapshot.Tables, *Report, error) {
@@ -45,7 +47,7 @@ func Read(ctx context.Context, opt Options) (*snapshot.Tables, *Report, error) {
 	if r.opt, err = opt.withDefaults(); err != nil {
 		return nil, r.report, err
 	}
-	r.dict = newDict(r.opt.IDType == IDString)
+	r.dict = newDict(r.opt.IDType == IDString || r.opt.Change) // bytes: edges may then be numbered in parallel behind the rows of nodes
 	tables, err := r.run(ctx)
 	if e := (*Error)(nil); errors.As(err, &e) && r.opt.byRow[e.File] {
 		e.Row, e.Line = e.Line, 0
@@ -78,31 +80,52 @@ func (r *reader) run(ctx context.Context) (*snapshot.Tables, error) {
 		return nil, err
 	}
 	edgeNumber := r.dict.settle()
-	for _, read := range []func(context.Context) error{r.readFeatures, r.readLabels, r.readSplits, r.checkSpellings} {
+	for _, read := range []func(context.Context) error{r.readHoldout, r.readFeatures, r.readLabels, r.readSplits, r.checkSpellings} {
 		if err := read(ctx); err != nil {
 			return nil, err
 		}
 	}
-	if r.dict.len() == 0 {
+	if r.dict.len() == 0 && !r.opt.Change {
 		return nil, &Error{File: filepath.Base(cmp.Or(r.opt.Nodes, r.opt.Edges[0])), Msg: "there are no nodes: the input holds no ids"}
 	}
+	declared := r.dict.closed
 	ids, number := r.dict.sorted(r.opt.IDType == IDString, r.opt.Threads)
 	r.dict = nil
-	tables := &snapshot.Tables{IDs: ids, Edges: edges, Types: r.types.place(number)}
+	ids, shown, err := r.anonymise(ids, number)
+	if err != nil {
+		return nil, err
+	}
+	tables := &snapshot.Tables{IDs: ids, Edges: edges, Types: r.types.place(number), Declared: declared}
+	if !declared {
+		tables.Named = r.placeNamed(number)
+	}
 	var relNumber []int32
 	tables.RelNames, relNumber = r.rels.place()
 	edges.Renumber(r.throughBoth(edgeNumber, number), relNumber)
+	tables.Held = r.held.place(number, relNumber)
 	r.report.NumNodes = int64(ids.Len())
-	if tables.Features, err = r.placeFeatures(ctx, &ids, number); err != nil {
+	if tables.Features, err = r.placeFeatures(ctx, &shown, number); err != nil {
 		return nil, err
 	}
 	if tables.Labels, err = r.placeLabels(number); err != nil {
 		return nil, err
 	}
-	if tables.Splits, err = r.placeSplits(&ids, number, tables.Labels); err != nil {
+	if tables.Splits, err = r.placeSplits(&shown, number, tables.Labels); err != nil {
 		return nil, err
 	}
 	return tables, nil
+}
+
+// placeNamed returns which nodes are named, nil if none is.
+func (r *reader) placeNamed(number []int32) []bool {
+	if r.named == nil {
+		return nil
+	}
+	named := make([]bool, len(number))
+	for i, ok := range r.named {
+		named[number[i]] = ok
+	}
+	return named
 }
 
 // throughBoth returns second[first[i]] for each i, in first's memory; first may be nil for i itself.
@@ -139,7 +162,16 @@ func (r *reader) number(t *table, col int, column string) (int32, error) {
 	if num < 0 {
 		return 0, r.numberError(num, t.in.name, t.scan.start, column, string(id))
 	}
+	r.name(num)
 	return num, nil
+}
+
+// name notes that a table names an id.
+func (r *reader) name(num int32) {
+	if !r.dict.closed {
+		r.named = grow(r.named, int(num)+1, false)
+		r.named[num] = true
+	}
 }
 
 // rowNumber returns the number of the node that a row without an id belongs to: that of the same row of Nodes, or of
@@ -156,6 +188,7 @@ func (r *reader) rowNumber(t *table) (int32, error) {
 	if num < 0 {
 		return 0, r.numberError(num, t.in.name, t.scan.start, "", fmt.Sprint(row))
 	}
+	r.name(num)
 	return num, nil
 }
 
@@ -213,7 +246,7 @@ func (r *reader) prepare(ctx context.Context) error {
 
 // declaredNodes makes edge files that declare their nodes the node table, where none is given.
 func (r *reader) declaredNodes() error {
-	if r.opt.Nodes != "" || len(r.opt.Edges) == 0 {
+	if r.opt.Nodes != "" || len(r.opt.Edges) == 0 || r.opt.Change {
 		return nil
 	}
 	var tables []string
@@ -368,7 +401,7 @@ func (r *reader) checkSpellings(ctx context.Context) error {
 // faults just end the file.
 func (r *reader) eachPlace(ctx context.Context, f func(file string, line int64, id []byte) (more bool)) {
 	more := true
-	table := func(path, role string) {
+	ids := func(path, role string) {
 		if path != "" && more {
 			r.eachID(ctx, path, role, func(line int64, id []byte) bool {
 				more = f(filepath.Base(path), line, id)
@@ -376,30 +409,38 @@ func (r *reader) eachPlace(ctx context.Context, f func(file string, line int64, 
 			})
 		}
 	}
-	table(r.opt.Nodes, roleNodes)
+	ids(r.opt.Nodes, roleNodes)
 	for _, path := range r.opt.Edges {
 		format, err := edgeFormatOf(&r.opt, path)
 		if err != nil || !more {
 			return
 		}
-		format.rows(ctx, r, path, func(line int64, ids ...[]byte) bool {
-			for _, id := range ids {
+		format.rows(ctx, r, path, func(line int64, row ...[]byte) bool {
+			for _, id := range row {
 				more = more && f(filepath.Base(path), line, id)
 			}
 			return more
 		})
 	}
-	if r.matrix == nil {
-		table(r.opt.Features, roleFeatures)
+	if r.held != nil {
+		for _, l := range r.held.lists {
+			r.eachHeld(ctx, l.path, func(t *table, src, dst []byte) bool {
+				more = more && f(t.in.name, t.scan.start, src) && f(t.in.name, t.scan.start, dst)
+				return more
+			})
+		}
 	}
-	table(r.opt.Labels, roleLabels)
+	if r.matrix == nil {
+		ids(r.opt.Features, roleFeatures)
+	}
+	ids(r.opt.Labels, roleLabels)
 	if lists, isList, _ := parseSplitLists(r.opt.Splits); isList {
 		for _, l := range lists {
-			table(l.path, roleSplits)
+			ids(l.path, roleSplits)
 		}
 		return
 	}
-	table(r.opt.Splits, roleSplits)
+	ids(r.opt.Splits, roleSplits)
 }
 
 // readNodes reads the node table: its rows are the node set.
@@ -487,7 +528,9 @@ func (r *reader) readNodes(ctx context.Context) error {
 			}
 		}
 	}
-	r.dict.closed = true
-	r.closer = "is not an id in " + name
+	if !r.opt.Change {
+		r.dict.closed = true
+		r.closer = "is not an id in " + name
+	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/prelift/prelift/snapshot"
@@ -136,7 +135,7 @@ func kindOf(opt *Options, path, role string) (string, error) {
 		}
 	}
 	name := bareName(path)
-	if role == roleEdges && slices.Contains(openKENames, name) && isFile(filepath.Join(filepath.Dir(path), "entity2id.txt")) {
+	if role == roleEdges && IsOpenKE(path) {
 		return FormatOpenKE, nil
 	}
 	kind := extensions[filepath.Ext(name)]

@@ -84,6 +84,9 @@ func SplitFiles(spec string) (parts, paths []string, err error) {
 
 // nodeSplits returns the split table of a node table, nil if there is none or Splits replaces it.
 func (r *reader) nodeSplits(t *table) *splitTable {
+	if r.opt.Change && len(r.opt.SplitNames) > 0 {
+		return r.changedSplits(t)
+	}
 	c := find(t.names, splitName)
 	if c < 0 {
 		return nil

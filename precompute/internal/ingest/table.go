@@ -85,6 +85,10 @@ func openText(ctx context.Context, opt *Options, path, role string, set func(*ta
 	if err != nil {
 		return nil, err
 	}
+	if err := foreign(in, role == roleEdges && opt.Format == FormatAuto); err != nil {
+		in.close()
+		return nil, err
+	}
 	t := &table{opt: opt, in: in, report: &FileReport{Name: in.name, Role: role}, relCol: -1, typeCol: -1, wantRows: -1}
 	if want, ok := opt.wantRows[path]; ok {
 		t.wantRows, t.wantFile = want.rows, want.file
@@ -395,7 +399,7 @@ func (t *table) columnsHint() string {
 	if t.names == nil {
 		return "the file has no header"
 	}
-	if len(t.names) == 1 {
+	if len(t.names) == 1 && len(t.firsts) > 0 { // of a text file
 		return t.oneFieldHint()
 	}
 	shown := make([]string, 0, 8)

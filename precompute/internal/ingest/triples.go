@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/prelift/prelift/snapshot"
 )
 
 // The names by which the columns of a triple file with a header are known.
@@ -64,6 +66,35 @@ func (t *table) triplesHint() string {
 		return "a count? --format openke reads numbered triples"
 	}
 	return t.oneFieldHint()
+}
+
+// TripleFiles takes train=F,valid=F,test=F, or one file, apart: the file of the training triples, and the lists as
+// Options.HoldoutEdges wants them.
+func TripleFiles(spec string) (train, lists string, err error) {
+	files, isList, err := parseSplitLists(spec)
+	switch {
+	case err != nil:
+		return "", "", &Error{Err: ErrOption, Msg: strings.Replace(err.Error(), "splits", "triples", 1)}
+	case !isList:
+		return spec, "", nil
+	}
+	var others []string
+	for _, f := range files {
+		if f.part == snapshot.PartTrain {
+			train = f.path
+		} else {
+			others = append(others, partNames[f.part]+"="+f.path)
+		}
+	}
+	if train == "" {
+		return "", "", &Error{Err: ErrOption, Msg: fmt.Sprintf("triples: %s names no training triples", quote(spec)), Hint: "train=FILE,valid=FILE,test=FILE"}
+	}
+	return train, strings.Join(others, ","), nil
+}
+
+// IsOpenKE reports whether a file of triples is one of numbered ones, which are known by their name and by the list of entities beside it.
+func IsOpenKE(path string) bool {
+	return slices.Contains(openKENames, bareName(path)) && isFile(filepath.Join(filepath.Dir(path), "entity2id.txt"))
 }
 
 // openKENames are the files of numbered triples that are known by name.

@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // ceilings is what the machine can do at each kind of work, on all cores where the work is parallel.
@@ -157,6 +159,21 @@ func diskRate(dir string, data []byte) (float64, error) {
 		most = max(most, float64(len(data))/1e9/time.Since(start).Seconds())
 	}
 	return most, nil
+}
+
+// touch uses so much memory and gives it back.
+func touch(gib int) {
+	if gib <= 0 {
+		return
+	}
+	m, err := unix.Mmap(-1, 0, gib<<30, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return
+	}
+	for i := 0; i < len(m); i += 4096 {
+		m[i] = 1
+	}
+	unix.Munmap(m)
 }
 
 // head reads the first n bytes of a file.

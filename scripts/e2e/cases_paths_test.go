@@ -1,0 +1,67 @@
+package e2e
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// pipe runs precompute with text as its standard input.
+func pipe(t *testing.T, text string, args ...string) (stderr string, err error) {
+	t.Helper()
+	c := exec.Command(filepath.Join(binDir, "precompute"), args...)
+	var out bytes.Buffer
+	c.Stdin, c.Stderr = bytes.NewReader([]byte(text)), &out
+	err = c.Run()
+	return out.String(), err
+}
+
+// Edges from standard input are those of a file; the snapshot is built each time, since nobody knows what will come.
+func TestStdin(t *testing.T) {
+	dir := t.TempDir()
+	out := filepath.Join(dir, "snap")
+	snapshotOf := func(text string, more ...string) string {
+		if stderr, err := pipe(t, text, append([]string{"snapshot", "--edges", "-", "--tmp", dir, "--out", out}, more...)...); err != nil {
+			t.Fatalf("%v\n%s", err, stderr)
+		}
+		return hashDir(t, out)
+	}
+	first := snapshotOf("a,b\nb,c\n")
+	if second := snapshotOf("a,b\nb,d\n"); second == first {
+		t.Error("other lines give the same snapshot")
+	}
+	if again := snapshotOf("b,c\na,b\n"); again != first {
+		t.Error("the same lines give another snapshot")
+	}
+	file := filepath.Join(dir, "of-file")
+	ok(t, "precompute", "snapshot", "--edges", write(t, filepath.Join(dir, "e.csv"), "a,b\nb,c\n"), "--out", file)
+	if hashDir(t, file) != first {
+		t.Error("a file gives another snapshot than the same bytes from standard input")
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "prelift-*")); len(left) > 0 {
+		t.Errorf("%v is left in --tmp", left)
+	}
+	if _, err := pipe(t, "a,b\n", "snapshot", "--edges", "-", "--edges", "-", "--out", out); err == nil {
+		t.Error("- twice is accepted")
+	}
+}
+
+// A path with a comma is one path where there is such a file.
+func TestPathsWithCommas(t *testing.T) {
+	dir := t.TempDir()
+	comma := write(t, filepath.Join(dir, "a,b.csv"), "x,y\n")
+	plain := write(t, filepath.Join(dir, "c.csv"), "y,z\n")
+	nodes := write(t, filepath.Join(dir, "n,m.csv"), "id\nx\ny\nz\n")
+	for _, flags := range [][]string{{"--edges", comma, "--edges", plain}, {"--edges", comma, "--nodes", nodes, "--edges", plain}} {
+		wantCounts(t, build(t, flags...), 3, 2)
+	}
+	second := write(t, filepath.Join(dir, "d.csv"), "z,w\n")
+	wantCounts(t, build(t, "--edges", plain+","+second), 3, 2)
+	config := write(t, filepath.Join(dir, "params.yaml"), "snapshot:\n  edges:\n  - \""+comma+"\"\n  - "+plain+"\n")
+	wantCounts(t, build(t, "--config", config), 3, 2)
+	if _, err := os.Stat(comma); err != nil {
+		t.Fatal(err)
+	}
+}

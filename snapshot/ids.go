@@ -1,0 +1,54 @@
+package snapshot
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"math"
+	"sort"
+)
+
+// intOf reads a canonical decimal integer of 64 bits: no sign but -, no leading zeros, no -0.
+func intOf(id []byte) (v int64, ok bool) {
+	digits := bytes.TrimPrefix(id, []byte{'-'})
+	negative := len(digits) < len(id)
+	if len(digits) == 0 || len(digits) > 19 || digits[0] == '0' && len(id) > 1 {
+		return 0, false
+	}
+	sum := uint64(0) // 19 digits fit
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		sum = 10*sum + uint64(c-'0')
+	}
+	switch {
+	case negative && sum <= -math.MinInt64:
+		return -int64(sum), true
+	case !negative && sum <= math.MaxInt64:
+		return int64(sum), true
+	}
+	return 0, false
+}
+
+// keyOf is the key of a node (SPEC 8).
+func keyOf(id []byte) uint64 {
+	sum := sha256.Sum256(id)
+	return binary.BigEndian.Uint64(sum[:])
+}
+
+// search returns the node with an id, or the number of the first behind it. For the collation integer the id must be one. O(log N).
+func (ids *IDs) search(id []byte) (node int32, ok bool) {
+	compare := func(v int32) int { return bytes.Compare(ids.At(v), id) }
+	if ids.Collation == CollationInteger {
+		want, _ := intOf(id)
+		compare = func(v int32) int {
+			x, _ := intOf(ids.At(v))
+			return cmp.Compare(x, want)
+		}
+	}
+	n := int32(ids.Len())
+	at, ok := sort.Find(int(n), func(i int) int { return -compare(int32(i)) })
+	return int32(at), ok
+}

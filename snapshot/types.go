@@ -1,0 +1,145 @@
+package snapshot
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/prelift/prelift/format"
+	"github.com/prelift/prelift/snapshot/graph"
+)
+
+// edgesPerRel counts the edges of each relation: undirected pairs once, self loops once, arcs when directed. nil without relations.
+func edgesPerRel(g *graph.Graph, numRels int) []format.Int {
+	if numRels == 0 {
+		return nil
+	}
+	counts := make([]format.Int, numRels)
+	in := &g.In
+	if in.Rel == nil {
+		counts[0] = format.Int(g.Audit.NumEdges)
+		return counts
+	}
+	for v := range int32(in.NumNodes()) {
+		for e := in.Indptr[v]; e < in.Indptr[v+1]; e++ {
+			if g.Out != nil || in.Indices[e] <= v {
+				counts[in.Rel[e]]++
+			}
+		}
+	}
+	return counts
+}
+
+// nodesPerType counts the nodes of each type, nil without types.
+func nodesPerType(t *Types) []format.Int {
+	if t == nil {
+		return nil
+	}
+	counts := make([]format.Int, len(t.Names))
+	for _, k := range t.Type {
+		counts[k]++
+	}
+	return counts
+}
+
+// startTypes begins to write the names of relations, and the types of nodes.
+func (b *builder) startTypes() {
+	if names := b.tables.RelNames; len(names) > 0 {
+		b.start(RelationsFile, format.FileLabels, b.header(), nameSections(names))
+	}
+	if t := b.tables.Types; t != nil {
+		types := format.Int32Section(format.NodesType, format.AnyLayer, t.Type)
+		b.start(TypesFile, format.FileLabels, b.header(), append([]format.SectionSpec{types}, nameSections(t.Names)...))
+	}
+}
+
+func (s *Snapshot) takeRelations(r *format.Record) error {
+	if s.RelNames = r.Names().Strings(); len(s.RelNames) != int(s.Manifest.NumRels) {
+		return missing(r, "names of the relations")
+	}
+	return nil
+}
+
+func (s *Snapshot) takeTypes(r *format.Record) error {
+	s.Types = &Types{Type: r.Int32s(format.NodesType, format.AnyLayer), Names: r.Names().Strings()}
+	if len(s.Types.Type) != s.NumNodes() || len(s.Types.Names) != len(s.Manifest.NodesPerType) {
+		return missing(r, "types of the nodes or their names")
+	}
+	return r.CheckNumbers(format.NodesType, len(s.Types.Names))
+}
+
+// takeRels takes the relations of the rows.
+func (s *Snapshot) takeRels(r *format.Record) error {
+	m := &s.Manifest
+	if m.NumRels < 2 {
+		return nil
+	}
+	if s.In.Rel = r.Int32s(format.BlockRel, format.AnyLayer); s.In.Rel == nil {
+		return missing(r, "relations")
+	}
+	if s.Out == nil {
+		return r.CheckNumbers(format.BlockRel, int(m.NumRels))
+	}
+	if s.Out.Rel = r.Int32s(format.TransposeRel, format.AnyLayer); s.Out.Rel == nil {
+		return missing(r, "relations of the out-rows")
+	}
+	if err := r.CheckNumbers(format.BlockRel, int(m.NumRels)); err != nil {
+		return err
+	}
+	return r.CheckNumbers(format.TransposeRel, int(m.NumRels))
+}
+
+// checkTypes checks what the manifest says of relations against itself.
+func (m *Manifest) checkTypes() error {
+	if n := len(m.EdgesPerRel); n > 0 && n != int(m.NumRels) || n == 0 && m.NumRels != 1 {
+		return fmt.Errorf("%d relations, edges are counted for %d", m.NumRels, n)
+	}
+	return nil
+}
+
+// verifyTypes counts edges by relation and nodes by type again; names must rise.
+func (s *Snapshot) verifyTypes() error {
+	m := &s.Manifest
+	g := &graph.Graph{In: s.In, Out: s.Out, Audit: graph.Audit{NumEdges: int64(m.NumEdges)}}
+	if got := edgesPerRel(g, len(m.EdgesPerRel)); !slices.Equal(got, m.EdgesPerRel) {
+		return s.wrong("edges of each relation are %v, the rows give %v", m.EdgesPerRel, got)
+	}
+	if got := nodesPerType(s.Types); !slices.Equal(got, m.NodesPerType) {
+		return s.wrong("nodes of each type are %v, types.plf gives %v", m.NodesPerType, got)
+	}
+	lists := [][]string{s.RelNames}
+	if s.Types != nil {
+		lists = append(lists, s.Types.Names)
+	}
+	for _, names := range lists {
+		for i := 1; i < len(names); i++ {
+			if names[i-1] >= names[i] {
+				return s.wrong("names %q and %q are not in order", names[i-1], names[i])
+			}
+		}
+	}
+	return nil
+}
+
+// simple returns in-rows and out-rows (directed, else nil) without relations: index and order are of who is a neighbour of whom.
+func simple(in, out *graph.CSR, alloc graph.Alloc) (*graph.CSR, *graph.CSR, error) {
+	in, err := in.Simple(alloc)
+	if err != nil || out == nil {
+		return in, nil, err
+	}
+	out, err = out.Simple(alloc)
+	return in, out, err
+}
+
+// NamedCount is a relation or a type and how many edges or nodes are of it.
+type NamedCount struct {
+	Name  string `json:"name"`
+	Count int64  `json:"count"`
+}
+
+func namedCounts(names []string, counts []format.Int) []NamedCount {
+	list := []NamedCount{}
+	for i, n := range counts {
+		list = append(list, NamedCount{names[i], int64(n)})
+	}
+	return list
+}
