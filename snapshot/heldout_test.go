@@ -167,7 +167,7 @@ func TestGivenHoldout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (HeldoutDescription{Kind: HoldoutGiven, NumValid: 2, NumTest: 1, MissingValid: 1, MissingTest: 1, NumLines: 2, UnseenNodes: 2}); *d.Heldout != want {
+	if want := (HeldoutDescription{Kind: HoldoutGiven, NumValid: 2, NumTest: 1, MissingValid: 1, MissingTest: 1, NumLines: 2, UnseenNodes: 2, RepeatsValid: 1}); *d.Heldout != want {
 		t.Errorf("described as %+v, want %+v", *d.Heldout, want)
 	}
 
