@@ -972,4 +972,6 @@ func (u *updater) copyHeld() {
 		}
 	}
 	u.heldAudit.NumValid, u.heldAudit.NumTest = format.Int(u.held.Valid.Len()), format.Int(u.held.Test.Len())
+	audit := base.Manifest.Heldout
+	u.heldAudit.RepeatsValid, u.heldAudit.RepeatsTest = audit.RepeatsValid, audit.RepeatsTest // of the files that base was built of
 }
