@@ -7,10 +7,12 @@ import (
 	"io"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/prelift/prelift/format"
 	"github.com/prelift/prelift/format/command"
+	"github.com/prelift/prelift/precompute/internal/ingest"
 	"github.com/spf13/cobra"
 )
 
@@ -72,4 +74,14 @@ func baseNames(paths []string) []string {
 		names[i] = filepath.Base(p)
 	}
 	return names
+}
+
+// namesText names files in a message, the first few of many.
+func namesText(paths []string) string {
+	const most = 4
+	names := ingest.FileNames(paths)
+	if len(names) > most {
+		names = append(names[:most:most], fmt.Sprintf("and %d more", len(names)-most))
+	}
+	return strings.Join(names, ", ")
 }

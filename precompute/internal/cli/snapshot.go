@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/prelift/prelift/format"
@@ -233,7 +232,7 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 	}
 	var fault *snapshot.EdgeError
 	if errors.As(err, &fault) {
-		err = command.BadInput(fmt.Errorf("%s: %w%s", strings.Join(baseNames(f.in.Edges), ", "), err, f.codesHint()))
+		err = command.BadInput(fmt.Errorf("%s: %w%s", namesText(f.in.Edges), err, f.codesHint()))
 	}
 	return id, m, warnings, err
 }

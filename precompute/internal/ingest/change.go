@@ -3,7 +3,6 @@ package ingest
 import (
 	"bytes"
 	"context"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -94,7 +93,7 @@ func PlaceOfEdge(ctx context.Context, opt Options, src, dst string) (e *Error, w
 		}
 		format.rows(ctx, r, path, func(line int64, ids ...[]byte) bool {
 			if len(ids) == 2 && r.is(ids[0], src) && r.is(ids[1], dst) {
-				e.File, e.Line = filepath.Base(path), line
+				e.File, e.Line = r.opt.nameOf(path), line
 				writtenSrc, writtenDst = string(ids[0]), string(ids[1])
 			}
 			return e.Line == 0

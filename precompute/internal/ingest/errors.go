@@ -14,7 +14,7 @@ var ErrOption = errors.New("bad option")
 
 // Error is a fault in an input file: where it is, what stands there and what is wrong with it.
 type Error struct {
-	File   string // base name; "" if the fault lies in no one file
+	File   string // base name, with folders where other files have the same; "" if the fault lies in no one file
 	Line   int64  // physical line from 1; 0 if the fault lies in no one line
 	Row    int64  // data row from 1, in place of Line in files without lines; 0 if the fault lies in no one row
 	Column string // column name; "" if the fault lies in no one column

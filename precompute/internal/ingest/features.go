@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -55,7 +54,7 @@ func (r *reader) nodeFeatures(t *table, id int) (*denseTable, error) {
 		return nil, nil
 	}
 	if r.opt.Features != "" {
-		t.report.noticef("features come from %s: %d feature columns are not used", oneLine(filepath.Base(r.opt.Features)), len(d.cols))
+		t.report.noticef("features come from %s: %d feature columns are not used", oneLine(r.opt.nameOf(r.opt.Features)), len(d.cols))
 		return nil, nil
 	}
 	return d, t.sortFeatures(d)
@@ -566,7 +565,7 @@ func (r *reader) openMatrix() error {
 	case strings.HasSuffix(name, ".npy") || bytes.HasPrefix(head, npyMagic):
 		r.matrix, err = openNPY(r.opt.Features)
 	case strings.HasSuffix(name, ".npy.gz") || strings.HasSuffix(name, ".npy.zst"):
-		return &Error{File: filepath.Base(r.opt.Features), Msg: "compressed .npy files are not read", Hint: "decompress it, or save it as .npz"}
+		return &Error{File: r.opt.nameOf(r.opt.Features), Msg: "compressed .npy files are not read", Hint: "decompress it, or save it as .npz"}
 	default:
 		return nil
 	}
@@ -581,7 +580,7 @@ func (r *reader) openMatrix() error {
 	}
 	if r.opt.Nodes != "" {
 		if n := r.dict.len(); n != m.rows {
-			return &Error{File: m.file, Msg: fmt.Sprintf("%d %s for %d %s", m.rows, plural(m.rows, "row"), n, plural(n, "node")), Hint: "row i belongs to data row i of " + filepath.Base(r.opt.Nodes)}
+			return &Error{File: m.file, Msg: fmt.Sprintf("%d %s for %d %s", m.rows, plural(m.rows, "row"), n, plural(n, "node")), Hint: "row i belongs to data row i of " + r.opt.nameOf(r.opt.Nodes)}
 		}
 		return nil
 	}

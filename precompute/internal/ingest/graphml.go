@@ -24,7 +24,7 @@ type graphKey struct {
 // column for each edge attribute) or its nodes (id and a column for each node attribute). A default stands where a
 // node or an edge has no data; booleans are 0 and 1.
 func openGraphML(_ context.Context, opt *Options, path, role string) (*table, error) {
-	in, err := openInput(path)
+	in, err := openInput(opt, path)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 
@@ -26,7 +25,7 @@ const (
 
 // input is one file read as text: decompressed, without byte order mark, handed out in blocks of whole records.
 type input struct {
-	path, name string // name is the base name, for messages
+	path, name string // name is for messages: Options.nameOf
 	file       *os.File
 	size       int64        // bytes on disk
 	read       atomic.Int64 // bytes read from disk
@@ -46,9 +45,9 @@ func (in *input) Read(p []byte) (int, error) {
 }
 
 // openInput opens path and reads up to peekSize bytes of text into carry.
-func openInput(path string) (*input, error) {
-	in := &input{path: path, name: filepath.Base(path), line: 1, closeText: func() {}}
-	file, size, err := openRegular(path)
+func openInput(opt *Options, path string) (*input, error) {
+	in := &input{path: path, name: opt.nameOf(path), line: 1, closeText: func() {}}
+	file, size, err := openRegular(path, in.name)
 	if err != nil {
 		return nil, err
 	}
@@ -60,9 +59,8 @@ func openInput(path string) (*input, error) {
 	return in, nil
 }
 
-// openRegular opens path and returns its size; anything but a regular file is refused.
-func openRegular(path string) (*os.File, int64, error) {
-	name := filepath.Base(path)
+// openRegular opens path and returns its size; anything but a regular file is refused. name is for messages.
+func openRegular(path, name string) (*os.File, int64, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, 0, &Error{File: name, Msg: openReason(err), Err: err}

@@ -3,7 +3,6 @@ package ingest
 import (
 	"context"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -16,7 +15,7 @@ var declaring = map[string]bool{FormatMTX: true, FormatGraphML: true, FormatOpen
 func joinTables(opt *Options, paths []string) string {
 	names := make([]string, len(paths))
 	for i, p := range paths {
-		names[i] = filepath.Base(p)
+		names[i] = opt.nameOf(p)
 	}
 	joined := strings.Join(names, ", ")
 	opt.sources[joined] = func(ctx context.Context, opt *Options, role string) (*table, error) {

@@ -10,7 +10,7 @@ import (
 
 // openJSON opens a feature map {"node": [feature, ...], ...} as the sparse table node,feature. A row is a node.
 func openJSON(_ context.Context, opt *Options, path, role string) (*table, error) {
-	in, err := openInput(path)
+	in, err := openInput(opt, path)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -88,7 +87,7 @@ func (r *reader) nodeLabels(t *table, id int) (*labelTable, error) {
 	}
 	if r.opt.Labels != "" {
 		if found >= 0 && found != id {
-			t.report.noticef("labels come from %s: column %s is not used for them", filepath.Base(r.opt.Labels), quote(t.names[found]))
+			t.report.noticef("labels come from %s: column %s is not used for them", r.opt.nameOf(r.opt.Labels), quote(t.names[found]))
 		}
 		return nil, nil
 	}

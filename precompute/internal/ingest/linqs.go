@@ -13,7 +13,7 @@ import (
 func openLINQS(ctx context.Context, opt *Options, path, role string) (*table, error) {
 	cites := strings.HasSuffix(bareName(path), ".cites")
 	if cites != (role == roleEdges) {
-		return nil, &Error{File: filepath.Base(path), Msg: "can't give the " + role, Hint: ".cites files give edges, .content files nodes with features and labels"}
+		return nil, &Error{File: opt.nameOf(path), Msg: "can't give the " + role, Hint: ".cites files give edges, .content files nodes with features and labels"}
 	}
 	t, err := openText(ctx, opt, path, role, func(t *table) error {
 		t.header, t.format = HeaderNo, FormatSNAP

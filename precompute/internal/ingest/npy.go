@@ -51,7 +51,7 @@ func (m *matrix) close() {
 
 // readHead returns the first bytes of a file.
 func readHead(path string) ([]byte, error) {
-	f, _, err := openRegular(path)
+	f, _, err := openRegular(path, filepath.Base(path))
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func readHead(path string) ([]byte, error) {
 
 // openNPY opens a .npy file.
 func openNPY(path string) (*matrix, error) {
-	f, size, err := openRegular(path)
+	f, size, err := openRegular(path, filepath.Base(path))
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ const maxDeflate = 1040
 
 // openNPZ opens an array of a .npz file.
 func openNPZ(path, member string) (*matrix, error) {
-	f, size, err := openRegular(path)
+	f, size, err := openRegular(path, filepath.Base(path))
 	if err != nil {
 		return nil, err
 	}

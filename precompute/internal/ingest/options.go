@@ -128,7 +128,8 @@ type Options struct {
 	direct    int64 // tests: integer ids below it are their own numbers; 0 = by the size of the files
 
 	sources  map[string]opener   // tables that are no files of their own, by the path that stands for them
-	byRow    map[string]bool     // base names of files whose places are rows, not lines
+	names    map[string]string   // what messages call files, by path; else the base name
+	byRow    map[string]bool     // names of files whose places are rows, not lines
 	headers  map[string]string   // property edge file -> the file with its header
 	spaces   map[string]bool     // id spaces of the Neo4j files
 	wantRows map[string]rowCount // by path, where another file says how many rows there are
@@ -209,6 +210,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.wantRows = map[string]rowCount{}
 	o.headers, o.spaces = map[string]string{}, map[string]bool{}
 	o.Edges, o.NodeFiles = slices.Clone(o.Edges), slices.Clone(o.NodeFiles)
+	o.nameFiles()
 	return o, nil
 }
 

@@ -78,7 +78,7 @@ func openParquet(ctx context.Context, opt *Options, path, role string) (*table, 
 
 // openColumnar opens a table that open reads.
 func openColumnar(ctx context.Context, opt *Options, path, role, format string, open func(f *os.File, name string, size int64) (columnReader, []columnInfo, error)) (*table, error) {
-	f, size, err := openRegular(path)
+	f, size, err := openRegular(path, opt.nameOf(path))
 	if err != nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 
 // propertyHead returns the header fields of a property file; alone says that the file holds nothing else.
 func propertyHead(opt *Options, path string) (cols []propertyColumn, alone bool, err error) {
-	head, err := peek(path)
+	head, err := peek(opt, path)
 	if err != nil {
 		return nil, false, err
 	}
@@ -155,7 +155,7 @@ func (r *reader) properties() error {
 	for _, s := range edgeSpaces {
 		if len(nodes) > 0 && !slices.Contains(nodeSpaces, s) {
 			slices.Sort(nodeSpaces)
-			return &Error{File: filepath.Base(o.Edges[0]), Msg: fmt.Sprintf("the id space %s of the edges is that of no node file", quote(s)),
+			return &Error{File: o.nameOf(o.Edges[0]), Msg: fmt.Sprintf("the id space %s of the edges is that of no node file", quote(s)),
 				Hint: fmt.Sprintf("the node files have %q", nodeSpaces)}
 		}
 	}
@@ -184,7 +184,7 @@ func openProperty(ctx context.Context, opt *Options, path, role string) (*table,
 	}
 	if text.width > 0 && text.width != len(cols) {
 		text.close()
-		return nil, text.headError("the header is that of "+filepath.Base(opt.headers[path]), "expected %d fields, got %d", len(cols), text.width)
+		return nil, text.headError("the header is that of "+opt.nameOf(opt.headers[path]), "expected %d fields, got %d", len(cols), text.width)
 	}
 	p := &propertySource{text: text, cols: cols, opt: opt}
 	var names []string

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -86,7 +85,7 @@ func (r *reader) run(ctx context.Context) (*snapshot.Tables, error) {
 		}
 	}
 	if r.dict.len() == 0 && !r.opt.Change {
-		return nil, &Error{File: filepath.Base(cmp.Or(r.opt.Nodes, r.opt.Edges[0])), Msg: "there are no nodes: the input holds no ids"}
+		return nil, &Error{File: r.opt.nameOf(cmp.Or(r.opt.Nodes, r.opt.Edges[0])), Msg: "there are no nodes: the input holds no ids"}
 	}
 	declared := r.dict.closed
 	ids, number := r.dict.sorted(r.opt.IDType == IDString, r.opt.Threads)
@@ -404,7 +403,7 @@ func (r *reader) eachPlace(ctx context.Context, f func(file string, line int64, 
 	ids := func(path, role string) {
 		if path != "" && more {
 			r.eachID(ctx, path, role, func(line int64, id []byte) bool {
-				more = f(filepath.Base(path), line, id)
+				more = f(r.opt.nameOf(path), line, id)
 				return more
 			})
 		}
@@ -417,7 +416,7 @@ func (r *reader) eachPlace(ctx context.Context, f func(file string, line int64, 
 		}
 		format.rows(ctx, r, path, func(line int64, row ...[]byte) bool {
 			for _, id := range row {
-				more = more && f(filepath.Base(path), line, id)
+				more = more && f(r.opt.nameOf(path), line, id)
 			}
 			return more
 		})

@@ -25,7 +25,7 @@ type opener func(ctx context.Context, opt *Options, role string) (*table, error)
 // newSourceTable makes a table of a source with named columns. name is what messages call it, byRow says that its
 // places are rows.
 func newSourceTable(opt *Options, path, role, format string, names []string, byRow bool, src rowSource) *table {
-	name := filepath.Base(path)
+	name := opt.nameOf(path)
 	if byRow {
 		opt.byRow[name] = true
 	}
@@ -142,7 +142,7 @@ func kindOf(opt *Options, path, role string) (string, error) {
 	if kind != "" {
 		return kind, nil
 	}
-	head, err := peek(path)
+	head, err := peek(opt, path)
 	if err != nil {
 		return "", err
 	}
@@ -164,8 +164,8 @@ func kindOf(opt *Options, path, role string) (string, error) {
 }
 
 // peek returns up to peekSize bytes of a file, decompressed.
-func peek(path string) ([]byte, error) {
-	in, err := openInput(path)
+func peek(opt *Options, path string) ([]byte, error) {
+	in, err := openInput(opt, path)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/bits"
-	"path/filepath"
 	"strings"
 
 	"github.com/prelift/prelift/snapshot"
@@ -92,21 +91,21 @@ func (r *reader) nodeSplits(t *table) *splitTable {
 		return nil
 	}
 	if r.opt.Splits != "" {
-		t.report.noticef("splits come from %s: column %s is not used for them", baseNames(r.opt.Splits), quote(t.names[c]))
+		t.report.noticef("splits come from %s: column %s is not used for them", r.opt.splitNames(), quote(t.names[c]))
 		return nil
 	}
 	return &splitTable{files: []string{t.in.name}, names: t.names[c : c+1], cols: []int{c}, rep: r.report}
 }
 
-// baseNames is a Splits option for messages.
-func baseNames(spec string) string {
-	lists, isList, _ := parseSplitLists(spec)
+// splitNames is Splits for messages.
+func (o *Options) splitNames() string {
+	lists, isList, _ := parseSplitLists(o.Splits)
 	if !isList {
-		return oneLine(filepath.Base(spec))
+		return oneLine(o.nameOf(o.Splits))
 	}
 	names := make([]string, len(lists))
 	for i, l := range lists {
-		names[i] = oneLine(filepath.Base(l.path))
+		names[i] = oneLine(o.nameOf(l.path))
 	}
 	return strings.Join(names, ", ")
 }

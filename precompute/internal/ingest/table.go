@@ -81,7 +81,7 @@ func openTable(ctx context.Context, opt *Options, path, role string) (*table, er
 
 // openText opens a text file and settles its dialect and header. set, if not nil, changes the table before that.
 func openText(ctx context.Context, opt *Options, path, role string, set func(*table) error) (*table, error) {
-	in, err := openInput(path)
+	in, err := openInput(opt, path)
 	if err != nil {
 		return nil, err
 	}

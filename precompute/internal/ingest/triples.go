@@ -24,7 +24,7 @@ var (
 // that names may hold blanks.
 func openTriples(ctx context.Context, opt *Options, path, role string) (*table, error) {
 	if role != roleEdges {
-		return nil, &Error{File: filepath.Base(path), Msg: "is a triple file: it can give edges only"}
+		return nil, &Error{File: opt.nameOf(path), Msg: "is a triple file: it can give edges only"}
 	}
 	isHeader := opt.Header == HeaderYes || opt.Header == HeaderAuto && (byName(opt.SrcCol) || byName(opt.RelCol) || byName(opt.DstCol))
 	t, err := openText(ctx, opt, path, role, func(t *table) error {
@@ -148,7 +148,7 @@ func openOpenKE(ctx context.Context, opt *Options, path, role string) (*table, e
 		return t, nil
 	}
 	if role != roleEdges {
-		return nil, &Error{File: filepath.Base(path), Msg: "holds numbered triples: it can give edges only"}
+		return nil, &Error{File: opt.nameOf(path), Msg: "holds numbered triples: it can give edges only"}
 	}
 	relations, err := readNumbered(ctx, opt, filepath.Join(dir, "relation2id.txt"))
 	if err != nil {

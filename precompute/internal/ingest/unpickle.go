@@ -75,7 +75,7 @@ var (
 // readPickle reads a pickle file.
 func readPickle(path string) (any, error) {
 	name := filepath.Base(path)
-	f, size, err := openRegular(path)
+	f, size, err := openRegular(path, filepath.Base(path))
 	if err != nil {
 		return nil, err
 	}
