@@ -287,6 +287,9 @@ func (f *snapshotFlags) check() (err error) {
 	if len(f.in.Edges) == 0 && f.in.Dataset == "" && f.update.base == "" {
 		return command.Usage("--edges (the file or files with the edges), --triples or --dataset is needed")
 	}
+	if f.in.TypeCol != "" && len(f.nodes) == 0 && f.in.Dataset == "" {
+		return command.Usage("--type-col is a column of --nodes, which isn't given")
+	}
 	if len(f.nodes) == 1 {
 		f.in.Nodes = f.nodes[0]
 	} else {

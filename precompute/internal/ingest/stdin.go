@@ -3,6 +3,7 @@ package ingest
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -26,7 +27,7 @@ func (r *reader) spoolStdin(ctx context.Context) (remove func(), err error) {
 		}
 		dir, err := os.MkdirTemp(o.TmpDir, "prelift-stdin-")
 		if err != nil {
-			return remove, &Error{File: "stdin", Msg: "no place to keep it: " + openReason(err), Err: err}
+			return remove, &Error{File: "stdin", Msg: fmt.Sprintf("no place to keep it in %s: %s", quote(cmp.Or(o.TmpDir, os.TempDir())), openReason(err)), Hint: "--tmp chooses the directory", Err: err}
 		}
 		remove = func() { os.RemoveAll(dir) }
 		file = filepath.Join(dir, "stdin")
