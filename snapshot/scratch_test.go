@@ -100,3 +100,26 @@ func TestScratchDiskFull(t *testing.T) {
 		t.Errorf("%d files are left", len(left))
 	}
 }
+
+// Files of others are dropped while memory is short, and not once that is undone.
+func TestScratchDropsAlso(t *testing.T) {
+	s := NewScratch(1, t.TempDir()) // less than any process has
+	defer s.Close()
+	calls := make(chan bool, 1000)
+	undo := s.dropAlso(func() { calls <- true })
+	<-calls
+	undo()
+	for len(calls) > 0 {
+		<-calls
+	}
+	other := make(chan bool, 1000)
+	s.dropAlso(func() { other <- true })
+	<-other
+	<-other
+	if len(calls) > 0 {
+		t.Error("dropped once more")
+	}
+	unlimited := NewScratch(0, "")
+	unlimited.dropAlso(func() { t.Error("dropped without a limit") })()
+	unlimited.Close()
+}
