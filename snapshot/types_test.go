@@ -3,6 +3,7 @@ package snapshot
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -87,6 +88,17 @@ func TestRelations(t *testing.T) {
 		}
 		if !slices.Equal(s.Hop1.Compact, merged.Hop1.Compact) || !slices.Equal(s.Hop2.Indices, merged.Hop2.Indices) || !slices.Equal(s.Order, merged.Order) {
 			t.Errorf("seed %d: index or order aren't those of the merged graph", seed)
+		}
+		d, err := Describe(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mergedD, err := Describe(merged.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(d.Hop1, mergedD.Hop1) {
+			t.Errorf("seed %d: the index is described as %+v, of the merged graph as %+v", seed, d.Hop1, mergedD.Hop1)
 		}
 	}
 }
