@@ -513,7 +513,7 @@ func (u *updater) numberNodes() error {
 		g++
 	}
 	addRun(nodeRun{false, at, n})
-	if first := u.runs[0]; !first.fresh && first.to == n {
+	if u.runs[0] == (nodeRun{false, 0, n}) {
 		return nil // the same numbers
 	}
 	u.number = make([]int32, n)

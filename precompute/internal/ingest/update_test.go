@@ -467,6 +467,7 @@ func TestUpdateRefuses(t *testing.T) {
 		{name: "integers left only", base: plain, change: files{remove: "src,dst\na,b\nb,c\n"}, want: "only ids that are integers would be left"},
 		{name: "the same, with text added", base: plain, change: files{remove: "src,dst\na,b\nb,c\n", add: "src,dst\n1,d\n"}},
 		{name: "nothing left", base: plain, change: files{remove: "src,dst\na,b\nb,c\n1,2\n"}, want: "no node would be left"},
+		{name: "the first node goes", base: ints, change: files{remove: "src,dst\n1,2\n"}},
 		{name: "an id without a row", base: declared, change: files{add: "src,dst\na,c\n"}, want: `added edges|c||"c" is not a node of the base, nor of --nodes`},
 		{name: "a row of a node that is there", base: declared, change: files{nodes: "id,label,f0\nb,x,1\n"}, want: `nodes|b||"b" is a node of the base already`},
 		{name: "a row where there are no tables", base: plain, change: files{nodes: "id\nd\n"}, want: `nodes|d||"d" has a row, but the base has no tables`},
