@@ -35,6 +35,7 @@ type snapshotFlags struct {
 	out         string
 	threads     int
 	holdout     holdoutFlags
+	update      updateFlags
 	keyFile     string // of --anonymize-key-file
 	mem         string
 	memBytes    int64
@@ -47,7 +48,8 @@ func snapshotCommand(env *command.Env) *cobra.Command {
 		Short: "Build a hashed snapshot from raw files",
 		Args:  command.NoArgs,
 		Example: `  precompute snapshot --edges edges.csv --out snap
-  precompute snapshot --edges edges.csv --nodes nodes.csv --features x.npy --splits split.csv --out snap`,
+  precompute snapshot --edges edges.csv --nodes nodes.csv --features x.npy --splits split.csv --out snap
+  precompute snapshot --base snap --add-edges today.csv --remove-edges gone.csv --out snap-2`,
 		RunE: func(c *cobra.Command, _ []string) error { return runSnapshot(c, env, f) },
 	}
 	fl := c.Flags()
@@ -62,7 +64,7 @@ func snapshotCommand(env *command.Env) *cobra.Command {
 	fl.StringVar(&f.task, "task", string(ingest.TaskAuto), "auto, multiclass, multilabel, binary or regression")
 	fl.StringVar(&f.in.FeatureNorm, "feature-norm", ingest.NormNone, "none, row (each row sums to 1) or standard (each column mean 0, deviation 1)")
 	fl.StringVar(&f.in.MissingFeatures, "missing-features", ingest.MissingError, "nodes without a feature row: error or zero")
-	fl.StringVar(&f.in.Format, "format", ingest.FormatAuto, "format of the edge files: auto, csv, tsv, snap, mtx, graphml, parquet, arrow, triples or openke")
+	fl.StringVar(&f.in.Format, "format", ingest.FormatAuto, "format of the edge files: auto, csv, tsv, snap, mtx, graphml, parquet or arrow")
 	fl.StringVar(&f.in.Delimiter, "delimiter", "", "field delimiter of csv files, one character (default comma)")
 	fl.StringVar(&f.in.Header, "header", ingest.HeaderAuto, "whether edge files have a header line: auto, yes or no")
 	fl.StringVar(&f.in.TableHeader, "table-header", ingest.HeaderAuto, "whether the other tables have a header line: auto, yes or no")
@@ -70,7 +72,7 @@ func snapshotCommand(env *command.Env) *cobra.Command {
 	fl.StringVar(&f.in.DstCol, "dst-col", "", "edge target column")
 	fl.StringVar(&f.in.WeightCol, "weight-col", "", "edge weight column; none switches weights off (default: a column named weight)")
 	fl.StringVar(&f.in.RelCol, "rel-col", "", "edge column with the relation (default: what the format says, as :TYPE of Neo4j's)")
-	fl.StringVar(&f.triples, "triples", "", "a knowledge graph: a file of head, relation, tail (any text dialect, or OpenKE's train2id.txt; --src-col, --rel-col and --dst-col choose columns), or `train=F,valid=F,test=F`; directed unless --direction says else")
+	fl.StringVar(&f.triples, "triples", "", "a knowledge graph: a file of head, relation, tail (any text dialect, or OpenKE's train2id.txt), or `train=F,valid=F,test=F`; directed unless --direction says else")
 	fl.StringVar(&f.relations, "relations", relationsKeep, "keep relations apart, or merge: edges of all relations between two nodes are one")
 	fl.StringVar(&f.in.TypeCol, "type-col", "", "column of --nodes with the node type (default: what the format says, as :LABEL of Neo4j's)")
 	fl.StringVar(&f.in.IDCol, "id-col", "", "id column of --nodes and of the tables that have it")
@@ -90,6 +92,7 @@ func snapshotCommand(env *command.Env) *cobra.Command {
 	f.holdout.add(fl, &f.in)
 	fl.StringVar(&f.keyFile, "anonymize-key-file", "", "replace the ids by codes, HMAC-SHA-256 under the key in this `file`; no id of the input is in any output then")
 	fl.BoolVar(&f.params.Updatable, "updatable", true, "remember which lines made which edge, which an update of the snapshot needs (not with held-out pairs)")
+	f.update.register(c)
 	threadsFlag(c, &f.threads)
 	fl.StringVar(&f.mem, "mem", memAuto, "memory to use about, as 4G or 512MiB; edges that don't fit are sorted on disk (auto: three quarters of what is available)")
 	fl.StringVar(&f.in.TmpDir, "tmp", "", "`directory` for what doesn't fit into memory (default the system's)")
@@ -110,25 +113,26 @@ var hopDefaults, _ = graph.HopOptions{}.Settle()
 
 // snapshotResult is what --json prints.
 type snapshotResult struct {
-	Kind       string        `json:"kind"`
-	ID         format.Digest `json:"id"`
-	Out        string        `json:"out"`
-	UpToDate   bool          `json:"up_to_date"`
-	Seconds    float64       `json:"seconds"`
-	NumNodes   int64         `json:"num_nodes"`
-	NumEdges   int64         `json:"num_edges"`
-	Components int64         `json:"num_components"`
-	Hops       int           `json:"hops"`
-	NumValid   int64         `json:"num_heldout_valid"`
-	NumTest    int64         `json:"num_heldout_test"`
-	// Heldout is as inspect has it, null without held-out pairs.
-	Heldout  *snapshot.HeldoutDescription `json:"heldout"`
-	Warnings []string                     `json:"warnings"`
-	Stages   []command.Stage              `json:"stages"`
+	Kind       string          `json:"kind"`
+	ID         format.Digest   `json:"id"`
+	Out        string          `json:"out"`
+	UpToDate   bool            `json:"up_to_date"`
+	Seconds    float64         `json:"seconds"`
+	NumNodes   int64           `json:"num_nodes"`
+	NumEdges   int64           `json:"num_edges"`
+	Components int64           `json:"num_components"`
+	Hops       int             `json:"hops"`
+	NumValid   int64           `json:"num_heldout_valid"`
+	NumTest    int64           `json:"num_heldout_test"`
+	Warnings   []string        `json:"warnings"`
+	Stages     []command.Stage `json:"stages"`
 }
 
 func runSnapshot(c *cobra.Command, env *command.Env, f *snapshotFlags) error {
 	start := time.Now()
+	if err := f.takeBase(c); err != nil {
+		return err
+	}
 	if err := f.useTriples(c); err != nil {
 		return err
 	}
@@ -189,16 +193,19 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 	defer scratch.Close()
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(f.memBytes / 2)) // of the Go heap, which edges aren't part of
 	f.in.Progress, f.in.ListOptions = env.Progress.Step, scratch.ListOptions
-	tables, report, err := ingest.Read(ctx, f.in)
-	if err != nil {
-		return id, nil, nil, inputError(err)
+	read := f.readTables
+	if f.update.base != "" {
+		read = f.readChange
 	}
-	if err := checkTables(tables, report, f.params.MergeRelations); err != nil {
+	write, reports, err := read(ctx, env)
+	if err != nil {
 		return id, nil, nil, err
 	}
-	warnings = linesOf(report.Warnings, report, func(f *ingest.FileReport) []string { return f.Warnings })
-	for _, n := range linesOf(report.Notices, report, func(f *ingest.FileReport) []string { return f.Notices }) {
-		env.Note("note", n)
+	for _, report := range reports {
+		for _, n := range linesOf(report.Notices, report, func(f *ingest.FileReport) []string { return f.Notices }) {
+			env.Note("note", n)
+		}
+		warnings = append(warnings, linesOf(report.Warnings, report, func(f *ingest.FileReport) []string { return f.Warnings })...)
 	}
 	for _, w := range warnings {
 		env.Note("warning", w)
@@ -224,8 +231,7 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 	if !f.fromStdin() {
 		job.Remember(key, stamps)
 	}
-	f.params.FeatureNorm, f.params.MissingFeatures = f.in.FeatureNorm, f.in.MissingFeatures
-	id, m, err = snapshot.Build(ctx, job, tables, f.params, snapshot.Options{Threads: f.threads, Scratch: scratch, Progress: env.Progress.Step})
+	id, m, err = write(ctx, job, snapshot.Options{Threads: f.threads, Scratch: scratch, Progress: env.Progress.Step})
 	if err == nil {
 		f.noteHops(c, env, m)
 		noteHoldout(env, m)
@@ -235,6 +241,24 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 		err = command.BadInput(fmt.Errorf("%s: %w%s", namesText(f.in.Edges), err, f.codesHint()))
 	}
 	return id, m, warnings, err
+}
+
+// snapshotWriter writes the snapshot of what has been read.
+type snapshotWriter func(ctx context.Context, job *format.Job, opt snapshot.Options) (format.Digest, *snapshot.Manifest, error)
+
+// readTables reads the inputs of a full build.
+func (f *snapshotFlags) readTables(ctx context.Context, _ *command.Env) (snapshotWriter, []*ingest.Report, error) {
+	tables, report, err := ingest.Read(ctx, f.in)
+	if err != nil {
+		return nil, nil, inputError(err)
+	}
+	if err := checkTables(tables, report, f.params.MergeRelations); err != nil {
+		return nil, nil, err
+	}
+	f.params.FeatureNorm, f.params.MissingFeatures = f.in.FeatureNorm, f.in.MissingFeatures
+	return func(ctx context.Context, job *format.Job, opt snapshot.Options) (format.Digest, *snapshot.Manifest, error) {
+		return snapshot.Build(ctx, job, tables, f.params, opt)
+	}, []*ingest.Report{report}, nil
 }
 
 // stamping digests inputs in the background.
@@ -259,7 +283,7 @@ func (s *stamping) wait() ([]format.Stamp, error) {
 }
 
 func (f *snapshotFlags) check() (err error) {
-	if len(f.in.Edges) == 0 && f.in.Dataset == "" {
+	if len(f.in.Edges) == 0 && f.in.Dataset == "" && f.update.base == "" {
 		return command.Usage("--edges (the file or files with the edges), --triples or --dataset is needed")
 	}
 	if f.in.TypeCol != "" && len(f.nodes) == 0 && f.in.Dataset == "" {
@@ -385,6 +409,7 @@ func (f *snapshotFlags) roles() (roles, paths []string) {
 	for i, path := range files {
 		add("holdout "+parts[i], path)
 	}
+	f.update.updateRoles(add)
 	add("features", f.in.Features)
 	add("labels", f.in.Labels)
 	parts, files, _ = ingest.SplitFiles(f.in.Splits) // check has seen the error
@@ -424,7 +449,7 @@ func (f *snapshotFlags) key() (format.Digest, error) {
 		"rel": f.in.RelCol, "relations": f.relations, "triples": f.tripleLists, "type": f.in.TypeCol, "src": f.in.SrcCol, "dst": f.in.DstCol, "weight": f.in.WeightCol, "id": f.in.IDCol, "label": f.in.LabelCol,
 		"id_type": f.in.IDType, "allow_split_overlap": f.in.AllowSplitOverlap,
 		"hops": f.hops, "compact_below": f.params.CompactBelow, "hub_from": f.params.HubFrom, "expand_limit": f.params.ExpandLimit, "hop2_cap": f.params.Hop2Cap,
-		"holdout": f.params.Holdout, "anonymize": f.keyMark(), "updatable": f.params.Updatable,
+		"holdout": f.params.Holdout, "anonymize": f.keyMark(), "updatable": f.params.Updatable, "ignore_missing": f.update.ignoreMissing,
 		"with": slices.Compact(slices.Sorted(slices.Values(f.params.With))),
 	})
 }
@@ -434,7 +459,6 @@ func (f *snapshotFlags) print(env *command.Env, r *snapshotResult, id format.Dig
 	if a := m.Heldout; a != nil {
 		r.NumValid, r.NumTest = int64(a.NumValid), int64(a.NumTest)
 	}
-	r.Heldout = m.DescribeHeldout()
 	r.Hops, r.Seconds, r.Stages = m.Params.Hops, time.Since(start).Seconds(), env.Progress.Stages()
 	return env.Result(r, func(w io.Writer) {
 		state := "written"
