@@ -30,7 +30,7 @@ func runReads(t *testing.T, set string, cases []readCase) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			out := filepath.Join(t.TempDir(), "snap")
-			args := []string{"snapshot", "--hops", "1", "--out", out}
+			args := []string{"snapshot", "--hops", "0", "--out", out}
 			for _, f := range c.flags {
 				if path, ok := strings.CutPrefix(f, "@"); ok {
 					f = filepath.Join(data, filepath.FromSlash(path))
@@ -294,4 +294,34 @@ func gzipped(t *testing.T, text string) string {
 		t.Fatal(err)
 	}
 	return b.String()
+}
+
+// What standard input holds is told by its first bytes, as in files without an ending.
+func TestReadStdinFormats(t *testing.T) {
+	for _, c := range []struct {
+		set, file    string
+		flags        []string
+		nodes, lines float64
+	}{
+		{"formats-networkit", "original/wiki-Vote.txt", nil, 7115, 103689},
+		{"formats-networkit", "original/chesapeake.mtx", nil, 39, 170},
+		{"air-routes", "original/air-routes-small-latest.graphml", nil, 47, 1390},
+		{"graphar-parquet", "original/ldbc_sample/parquet/edge/person_knows_person/ordered_by_source/adj_list/part0/chunk0", []string{"--src-col", "_graphArSrcIndex", "--dst-col", "_graphArDstIndex"}, 0, 0},
+		{"import-edge-cases", "original/tinysnb/vPerson2.csv.gz", []string{"--dst-col", "4", "--header", "no"}, 0, 3},
+	} {
+		t.Run(c.file, func(t *testing.T) {
+			text, err := os.ReadFile(filepath.Join(dataDir(t, c.set), filepath.FromSlash(c.file)))
+			if err != nil {
+				t.Skip(err)
+			}
+			out := filepath.Join(t.TempDir(), "snap")
+			if stderr, err := pipe(t, string(text), append([]string{"snapshot", "--edges", "-", "--hops", "0", "--out", out}, c.flags...)...); err != nil {
+				t.Fatalf("%v\n%s", err, stderr)
+			}
+			got := object(t, "precompute", "inspect", out)
+			if c.nodes > 0 && got["num_nodes"] != c.nodes || c.lines > 0 && got["num_lines"] != c.lines || got["num_lines"] == 0.0 {
+				t.Errorf("%v nodes of %v lines, want %v of %v", got["num_nodes"], got["num_lines"], c.nodes, c.lines)
+			}
+		})
+	}
 }

@@ -186,7 +186,7 @@ func (f *snapshotFlags) changeError(ctx context.Context, err error) error {
 		case snapshot.NewNodes:
 			files = f.nodes
 		}
-		at.File = strings.Join(baseNames(files), ", ")
+		at.File = namesText(files)
 	}
 	at.Msg = e.Error()
 	return command.BadInput(at)

@@ -156,7 +156,7 @@ func kindOf(opt *Options, path, role string) (string, error) {
 		if bytes.HasPrefix(head, mtxBanner) {
 			return FormatMTX, nil
 		}
-		if start := head[:min(len(head), 4096)]; bytes.HasPrefix(start, []byte("<")) && bytes.Contains(start, []byte("<graphml")) {
+		if bytes.HasPrefix(head, []byte("<")) && bytes.Contains(head, []byte("<graphml")) { // there may be long comments before
 			return FormatGraphML, nil
 		}
 	}
