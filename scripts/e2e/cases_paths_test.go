@@ -46,6 +46,14 @@ func TestStdin(t *testing.T) {
 	if _, err := pipe(t, "a,b\n", "snapshot", "--edges", "-", "--edges", "-", "--out", out); err == nil {
 		t.Error("- twice is accepted")
 	}
+	for _, flag := range []string{"--nodes", "--features", "--labels", "--splits"} {
+		refused(t, 2, []string{"from -", "only edges"}, "precompute", "snapshot", "--edges", filepath.Join(dir, "e.csv"), flag, "-", "--out", out)
+	}
+	triples := write(t, filepath.Join(dir, "v,w.tsv"), "b\tr\tc\n")
+	if stderr, err := pipe(t, "a\tr\tb\nb\tr\ta\n", "snapshot", "--triples", "train=-,valid="+triples, "--out", out); err != nil {
+		t.Errorf("triples: %v\n%s", err, stderr)
+	}
+	wantCounts(t, open(t, out), 3, 2)
 }
 
 // A path with a comma is one path where there is such a file.

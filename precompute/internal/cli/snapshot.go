@@ -337,7 +337,28 @@ func (f *snapshotFlags) check() (err error) {
 			return inputError(err)
 		}
 	}
-	return inputError(f.in.Check())
+	if err := f.in.Check(); err != nil {
+		return inputError(err)
+	}
+	return f.checkStdin()
+}
+
+// checkStdin refuses standard input for anything but edges, and twice.
+func (f *snapshotFlags) checkStdin() error {
+	roles, paths := f.roles()
+	seen := false
+	for i, path := range paths {
+		switch {
+		case path != stdinPath:
+		case roles[i] != "edges":
+			return command.Usage("%s from -: only edges can come from standard input", roles[i])
+		case seen:
+			return command.Usage("- is given twice: standard input is read once")
+		default:
+			seen = true
+		}
+	}
+	return nil
 }
 
 // checkThresholds checks what shapes the hop index, and --with, before anything is read.

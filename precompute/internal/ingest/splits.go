@@ -41,21 +41,29 @@ func partOf(word string) (snapshot.Part, bool) {
 	return 0, false
 }
 
-// parseSplitLists reads train=F,valid=F,test=F. isList is false for a path of a table. File names in lists can't
-// hold commas.
+// parseSplitLists reads train=F,valid=F,test=F. isList is false for a path of a table. A comma in the name of a file that is there
+// separates nothing.
 func parseSplitLists(spec string) (lists []splitList, isList bool, err error) {
-	if word, _, ok := strings.Cut(spec, "="); !ok {
-		return nil, false, nil
-	} else if part, ok := partOf(word); !ok || part == snapshot.PartNone {
+	if _, _, ok := cutPart(spec); !ok {
 		return nil, false, nil
 	}
 	seen := [4]bool{}
-	for item := range strings.SplitSeq(spec, ",") {
-		word, path, ok := strings.Cut(item, "=")
-		part, known := partOf(word)
+	items := strings.Split(spec, ",")
+	for i := 0; i < len(items); {
+		part, path, ok := cutPart(items[i])
+		first := i
+		for i++; i < len(items); i++ {
+			if _, _, next := cutPart(items[i]); next {
+				break
+			}
+			path += "," + items[i]
+		}
+		if i > first+1 && !isFile(path) {
+			ok, first = false, first+1
+		}
 		switch {
-		case !ok || !known || part == snapshot.PartNone || path == "":
-			return nil, true, &Error{Err: ErrOption, Msg: fmt.Sprintf("splits: %s is not train=FILE, valid=FILE or test=FILE", quote(item))}
+		case !ok || path == "":
+			return nil, true, &Error{Err: ErrOption, Msg: fmt.Sprintf("splits: %s is not train=FILE, valid=FILE or test=FILE", quote(items[first]))}
 		case seen[part]:
 			return nil, true, &Error{Err: ErrOption, Msg: fmt.Sprintf("splits: %s is given twice", partNames[part])}
 		}
@@ -63,6 +71,13 @@ func parseSplitLists(spec string) (lists []splitList, isList bool, err error) {
 		lists = append(lists, splitList{part, path})
 	}
 	return lists, true, nil
+}
+
+// cutPart takes train=F apart.
+func cutPart(item string) (part snapshot.Part, path string, ok bool) {
+	word, path, ok := strings.Cut(item, "=")
+	part, known := partOf(word)
+	return part, path, ok && known && part != snapshot.PartNone
 }
 
 // SplitFiles returns the files that Options.Splits names and, for lists, the part each is

@@ -391,6 +391,14 @@ func TestSplits(t *testing.T) {
 	wantError(t, base("node,split\na,trian\n"), "s.csv", 2, `field "split": "trian" is not a part of a split`)
 	wantError(t, base("node\na\n"), "s.csv", 1, "no split column")
 	opt := base("x")
+	commas := writeFile(t, "a,b,c.txt", "1\n")
+	for spec, want := range map[string][]string{
+		"train=" + commas + ",test=t": {commas, "t"}, "train=t,val=" + commas: {"t", commas}, "train=a=b,test=t": {"a=b", "t"},
+	} {
+		if _, paths, err := SplitFiles(spec); err != nil || !slices.Equal(paths, want) {
+			t.Errorf("%s: %q, %v, want %q", spec, paths, err, want)
+		}
+	}
 	for spec, want := range map[string]string{"train=": "is not train=FILE", "train=a,train=b": "train is given twice", "train=a,foo=b": `"foo=b" is not train=FILE`} {
 		opt.Splits = spec
 		wantError(t, opt, "", 0, want)
