@@ -400,17 +400,25 @@ func (f *snapshotFlags) roles() (roles, paths []string) {
 			roles, paths = append(roles, role), append(paths, path)
 		}
 	}
+	addEdges := func(role, path string) {
+		add(role, path)
+		for _, beside := range ingest.FilesBeside(f.in.Format, path) {
+			if !slices.Contains(paths, beside) {
+				add("names", beside)
+			}
+		}
+	}
 	for _, p := range f.in.Edges {
-		add("edges", p)
+		addEdges("edges", p)
 	}
 	for _, p := range f.nodes {
 		add("nodes", p)
 	}
 	parts, files, _ := ingest.HoldoutFiles(f.in.HoldoutEdges) // check has seen the error
 	for i, path := range files {
-		add("holdout "+parts[i], path)
+		addEdges("holdout "+parts[i], path)
 	}
-	f.update.updateRoles(add)
+	f.update.updateRoles(add, addEdges)
 	add("features", f.in.Features)
 	add("labels", f.in.Labels)
 	parts, files, _ = ingest.SplitFiles(f.in.Splits) // check has seen the error
