@@ -65,3 +65,26 @@ func TestPathsWithCommas(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// Paths with commas in lists: of triples, of splits and of pairs to hold out.
+func TestListsWithCommas(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "x,y")
+	file := func(name, text string) string { return write(t, filepath.Join(dir, name), text) }
+	train, valid := file("train,1.tsv", "a\tr\tb\nb\tr\tc\n"), file("v.tsv", "a\tr\tc\n")
+	for _, spec := range []string{"train=" + train + ",valid=" + valid, "valid=" + valid + ",train=" + train} {
+		s := build(t, "--triples", spec)
+		wantCounts(t, s, 3, 2)
+		if s.Held.Valid.Len() != 1 {
+			t.Errorf("%s: %d pairs for valid, want 1", spec, s.Held.Valid.Len())
+		}
+	}
+	edges := file("e.csv", "a,b\nb,c\n")
+	labels := file("l,b.csv", "node,label\na,x\nb,y\nc,x\n")
+	s := build(t, "--edges", edges, "--labels", labels, "--splits", "train="+file("a,b,c", "a\n")+",test="+file("d", "b\n"))
+	if want := []uint8{1, 3, 0}; !bytes.Equal(s.Mask, want) { // a to train, b to test
+		t.Errorf("parts %v, want %v", s.Mask, want)
+	}
+	held := build(t, "--edges", edges, "--holdout-edges", "test="+file("h,.csv", "b,a\n"))
+	wantCounts(t, held, 3, 1)
+	refused(t, 2, []string{"is not train=FILE", "there is no file", "/train,2.tsv"}, "precompute", "snapshot", "--triples", "train="+filepath.Join(dir, "train,2.tsv"), "--out", filepath.Join(dir, "out"))
+}

@@ -42,21 +42,35 @@ func partOf(word string) (snapshot.Part, bool) {
 	return 0, false
 }
 
-// parseSplitLists reads train=F,valid=F,test=F. isList is false for a path of a table. File names in lists can't
-// hold commas.
+// parseSplitLists reads train=F,valid=F,test=F. isList is false for a path of a table. A comma in the name of a file that is there
+// separates nothing, unless the name of a part follows.
 func parseSplitLists(spec string) (lists []splitList, isList bool, err error) {
-	if word, _, ok := strings.Cut(spec, "="); !ok {
-		return nil, false, nil
-	} else if part, ok := partOf(word); !ok || part == snapshot.PartNone {
+	if !startsPart(spec) {
 		return nil, false, nil
 	}
 	seen := [4]bool{}
-	for item := range strings.SplitSeq(spec, ",") {
-		word, path, ok := strings.Cut(item, "=")
-		part, known := partOf(word)
+	hint := "" // of an item that could be the rest of a path
+	for items := strings.Split(spec, ","); len(items) > 0; {
+		item := items[0]
+		part, path, ok := cutPart(item)
+		n := 1
+		for n < len(items) && !startsPart(items[n]) {
+			n++
+		}
+		switch whole := strings.Join(append([]string{path}, items[1:n]...), ","); {
+		case n > 1 && isFile(whole):
+			path, items = whole, items[n:]
+		case ok && n > 1:
+			hint, items = fmt.Sprintf("there is no file %s, so its commas separate", quote(whole)), items[1:]
+		default:
+			items = items[1:]
+		}
 		switch {
-		case !ok || !known || part == snapshot.PartNone || path == "":
-			return nil, true, &Error{Err: ErrOption, Msg: fmt.Sprintf("splits: %s is not train=FILE, valid=FILE or test=FILE", quote(item))}
+		case !ok || path == "":
+			if strings.Contains(item, "=") {
+				hint = ""
+			}
+			return nil, true, &Error{Err: ErrOption, Msg: fmt.Sprintf("splits: %s is not train=FILE, valid=FILE or test=FILE", quote(item)), Hint: hint}
 		case seen[part]:
 			return nil, true, &Error{Err: ErrOption, Msg: fmt.Sprintf("splits: %s is given twice", partNames[part])}
 		}
@@ -64,6 +78,18 @@ func parseSplitLists(spec string) (lists []splitList, isList bool, err error) {
 		lists = append(lists, splitList{part, path})
 	}
 	return lists, true, nil
+}
+
+// cutPart takes part=FILE apart.
+func cutPart(item string) (part snapshot.Part, path string, ok bool) {
+	word, path, ok := strings.Cut(item, "=")
+	part, known := partOf(word)
+	return part, path, ok && known && part != snapshot.PartNone
+}
+
+func startsPart(item string) bool {
+	_, _, ok := cutPart(item)
+	return ok
 }
 
 // SplitFiles returns the files that Options.Splits names and, for lists, the part each is
