@@ -2,10 +2,13 @@ package e2e
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 )
 
 // pipe runs precompute with text as its standard input.
@@ -45,6 +48,48 @@ func TestStdin(t *testing.T) {
 	}
 	if _, err := pipe(t, "a,b\n", "snapshot", "--edges", "-", "--edges", "-", "--out", out); err == nil {
 		t.Error("- twice is accepted")
+	}
+}
+
+// A build from standard input that was killed leaves nothing that another input would take, and the same input ends as if it had run through.
+func TestStdinKilled(t *testing.T) {
+	dir := t.TempDir()
+	text := func(seed int) string {
+		var b strings.Builder
+		for k := range 60_000 {
+			fmt.Fprintf(&b, "n%d,n%d\n", k%20000, (k*k*31+seed)%20000)
+		}
+		return b.String()
+	}
+	args := func(out string) []string { return []string{"snapshot", "--edges", "-", "--tmp", dir, "--out", out} }
+	want := map[string]string{}
+	var took time.Duration
+	for seed := range 2 {
+		out := filepath.Join(dir, fmt.Sprint("ref", seed))
+		start := time.Now()
+		if stderr, err := pipe(t, text(seed), args(out)...); err != nil {
+			t.Fatal(stderr)
+		}
+		took = time.Since(start)
+		want[text(seed)] = hashDir(t, out)
+	}
+	const kills = 6
+	for k := range kills {
+		out := filepath.Join(dir, fmt.Sprint("out", k))
+		cmd := exec.Command(filepath.Join(binDir, "precompute"), args(out)...)
+		cmd.Stdin = strings.NewReader(text(0))
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(took*time.Duration(k+1)/(kills+1), func() { cmd.Process.Kill() })
+		cmd.Wait()
+		next := text(k % 2) // the same input, or another one
+		if stderr, err := pipe(t, next, args(out)...); err != nil {
+			t.Fatal(stderr)
+		}
+		if hashDir(t, out) != want[next] {
+			t.Errorf("kill %d: the build of input %d made other bytes than without the kill", k, k%2)
+		}
 	}
 }
 

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -219,10 +218,7 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 	if err != nil {
 		return id, nil, nil, command.BadInput(err)
 	}
-	if f.fromStdin() {
-		key = format.Digest([]byte(rand.Text() + rand.Text())[:len(key)]) // no other job's files are of any use
-	}
-	jobKey, err := format.JobKey(key, stamps)
+	jobKey, err := jobKey(key, stamps, reports)
 	if err != nil {
 		return id, nil, nil, err
 	}
@@ -242,6 +238,16 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 		err = command.BadInput(fmt.Errorf("%s: %w%s", strings.Join(baseNames(f.in.Edges), ", "), err, f.codesHint()))
 	}
 	return id, m, warnings, err
+}
+
+// jobKey digests all that shapes the snapshot, content included: that of the stamped inputs, and of what came from standard input.
+func jobKey(key format.Digest, stamps []format.Stamp, reports []*ingest.Report) (format.Digest, error) {
+	for _, report := range reports {
+		if report.StdinSHA256 != nil {
+			stamps = append(slices.Clip(stamps), format.Stamp{SHA256: format.Digest(report.StdinSHA256)})
+		}
+	}
+	return format.JobKey(key, stamps)
 }
 
 // snapshotWriter writes the snapshot of what has been read.
