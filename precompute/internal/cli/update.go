@@ -140,7 +140,7 @@ func (f *snapshotFlags) readChange(ctx context.Context, env *command.Env) (snaps
 	change.IgnoreMissing = u.ignoreMissing
 	return func(ctx context.Context, job *format.Job, opt snapshot.Options) (format.Digest, *snapshot.Manifest, error) {
 		env.Progress.Step("open base", 0, 0)
-		base, err := snapshot.OpenBase(u.base)
+		base, err := snapshot.OpenBase(u.base, opt.Scratch)
 		if err != nil {
 			return format.Digest{}, nil, err
 		}
