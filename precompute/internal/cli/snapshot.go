@@ -54,7 +54,7 @@ func snapshotCommand(env *command.Env) *cobra.Command {
 	}
 	fl := c.Flags()
 	command.PathsVar(fl, &f.in.Edges, "edges", "edge `files` (CSV, TSV, SNAP text, Matrix Market, GraphML, Parquet, Arrow, Neo4j CSV; text also .gz, .zst), read as one input; - is standard input, for which the snapshot is built every time")
-	fl.StringVar(&f.in.Dataset, "dataset", "", "a whole data set in place of the tables: a `path` to Planetoid ind.*, OGB, LINQS, MUSAE, geom-gcn or .npz files")
+	fl.StringVar(&f.in.Dataset, "dataset", "", "a whole data set in place of the tables: a `path` to Planetoid ind.*, OGB, LINQS, MUSAE, geom-gcn, .npz or OpenKE files (those as --triples)")
 	command.PathsVar(fl, &f.nodes, "nodes", "node `tables`: id column, and label, split and feature columns if any")
 	fl.StringVar(&f.in.Features, "features", "", "features: .npy, .npz, dense CSV, or sparse CSV node,feature[,value]")
 	fl.StringVar(&f.in.Labels, "labels", "", "labels: CSV node,label")
@@ -72,7 +72,7 @@ func snapshotCommand(env *command.Env) *cobra.Command {
 	fl.StringVar(&f.in.DstCol, "dst-col", "", "edge target column")
 	fl.StringVar(&f.in.WeightCol, "weight-col", "", "edge weight column; none switches weights off (default: a column named weight)")
 	fl.StringVar(&f.in.RelCol, "rel-col", "", "edge column with the relation (default: what the format says, as :TYPE of Neo4j's)")
-	fl.StringVar(&f.triples, "triples", "", "a knowledge graph: a file of head, relation, tail (any text dialect, or OpenKE's train2id.txt; --src-col, --rel-col and --dst-col choose columns), or `train=F,valid=F,test=F`; directed unless --direction says else")
+	fl.StringVar(&f.triples, "triples", "", "a knowledge graph: a file of head, relation, tail (any text dialect, or OpenKE's train2id.txt or its folder; --src-col, --rel-col and --dst-col choose columns), or `train=F,valid=F,test=F`; directed unless --direction says else")
 	fl.StringVar(&f.relations, "relations", relationsKeep, "keep relations apart, or merge: edges of all relations between two nodes are one")
 	fl.StringVar(&f.in.TypeCol, "type-col", "", "column of --nodes with the node type (default: what the format says, as :LABEL of Neo4j's)")
 	fl.StringVar(&f.in.IDCol, "id-col", "", "id column of --nodes and of the tables that have it")

@@ -144,7 +144,9 @@ const (
 )
 
 // openKENames are the files of numbered triples that are known by name.
-var openKENames = []string{"train2id.txt", "valid2id.txt", "test2id.txt"}
+var openKENames = []string{"train" + openKEEnding, "valid" + openKEEnding, "test" + openKEEnding}
+
+const openKEEnding = "2id.txt"
 
 // openOpenKE opens numbered triples as OpenKE has them (Han et al., OpenKE, 2018): a count in line 1, then head, tail,
 // relation as numbers; entity2id.txt and relation2id.txt beside it hold a count and name, number. The ids are the
@@ -301,7 +303,7 @@ func (o *openKESource) next(ctx context.Context, t *table) error {
 // openKEFiles finds a directory of numbered triples.
 func openKEFiles(path string) []string {
 	var files []string
-	for _, name := range []string{"train2id.txt", entitiesFile, relationsFile} {
+	for _, name := range []string{"train" + openKEEnding, entitiesFile, relationsFile} {
 		file := filepath.Join(path, name)
 		if !isFile(file) {
 			return nil
@@ -310,6 +312,24 @@ func openKEFiles(path string) []string {
 	}
 	return files
 }
+
+// OpenKETriples returns the triples of OpenKE's folder at path, as TripleFiles takes them; "" for any other path. Lists for valid and test
+// may be missing.
+func OpenKETriples(path string) string {
+	if l, _, err := findLayout(path); err != nil || l.name != layoutOpenKE {
+		return ""
+	}
+	var parts []string
+	for _, part := range partNames[snapshot.PartTrain:] {
+		if file := filepath.Join(path, part+openKEEnding); isFile(file) {
+			parts = append(parts, part+"="+file)
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+// layoutOpenKE is the name of the layout of OpenKE's folders.
+const layoutOpenKE = "OpenKE"
 
 // openOpenKESet makes the training triples the edges.
 func openOpenKESet(_ context.Context, opt *Options, files []string) error {
