@@ -2,10 +2,13 @@ package e2e
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 )
 
 // pipe runs precompute with text as its standard input.
@@ -56,6 +59,48 @@ func TestStdin(t *testing.T) {
 	wantCounts(t, open(t, out), 3, 2)
 }
 
+// A build from standard input that was killed leaves nothing that another input would take, and the same input ends as if it had run through.
+func TestStdinKilled(t *testing.T) {
+	dir := t.TempDir()
+	text := func(seed int) string {
+		var b strings.Builder
+		for k := range 60_000 {
+			fmt.Fprintf(&b, "n%d,n%d\n", k%20000, (k*k*31+seed)%20000)
+		}
+		return b.String()
+	}
+	args := func(out string) []string { return []string{"snapshot", "--edges", "-", "--tmp", dir, "--out", out} }
+	want := map[string]string{}
+	var took time.Duration
+	for seed := range 2 {
+		out := filepath.Join(dir, fmt.Sprint("ref", seed))
+		start := time.Now()
+		if stderr, err := pipe(t, text(seed), args(out)...); err != nil {
+			t.Fatal(stderr)
+		}
+		took = time.Since(start)
+		want[text(seed)] = hashDir(t, out)
+	}
+	const kills = 6
+	for k := range kills {
+		out := filepath.Join(dir, fmt.Sprint("out", k))
+		cmd := exec.Command(filepath.Join(binDir, "precompute"), args(out)...)
+		cmd.Stdin = strings.NewReader(text(0))
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(took*time.Duration(k+1)/(kills+1), func() { cmd.Process.Kill() })
+		cmd.Wait()
+		next := text(k % 2) // the same input, or another one
+		if stderr, err := pipe(t, next, args(out)...); err != nil {
+			t.Fatal(stderr)
+		}
+		if hashDir(t, out) != want[next] {
+			t.Errorf("kill %d: the build of input %d made other bytes than without the kill", k, k%2)
+		}
+	}
+}
+
 // A path with a comma is one path where there is such a file.
 func TestPathsWithCommas(t *testing.T) {
 	dir := t.TempDir()
@@ -72,4 +117,27 @@ func TestPathsWithCommas(t *testing.T) {
 	if _, err := os.Stat(comma); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Paths with commas in lists: of triples, of splits and of pairs to hold out.
+func TestListsWithCommas(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "x,y")
+	file := func(name, text string) string { return write(t, filepath.Join(dir, name), text) }
+	train, valid := file("train,1.tsv", "a\tr\tb\nb\tr\tc\n"), file("v.tsv", "a\tr\tc\n")
+	for _, spec := range []string{"train=" + train + ",valid=" + valid, "valid=" + valid + ",train=" + train} {
+		s := build(t, "--triples", spec)
+		wantCounts(t, s, 3, 2)
+		if s.Held.Valid.Len() != 1 {
+			t.Errorf("%s: %d pairs for valid, want 1", spec, s.Held.Valid.Len())
+		}
+	}
+	edges := file("e.csv", "a,b\nb,c\n")
+	labels := file("l,b.csv", "node,label\na,x\nb,y\nc,x\n")
+	s := build(t, "--edges", edges, "--labels", labels, "--splits", "train="+file("a,b,c", "a\n")+",test="+file("d", "b\n"))
+	if want := []uint8{1, 3, 0}; !bytes.Equal(s.Mask, want) { // a to train, b to test
+		t.Errorf("parts %v, want %v", s.Mask, want)
+	}
+	held := build(t, "--edges", edges, "--holdout-edges", "test="+file("h,.csv", "b,a\n"))
+	wantCounts(t, held, 3, 1)
+	refused(t, 2, []string{"is not train=FILE", "there is no file", "/train,2.tsv"}, "precompute", "snapshot", "--triples", "train="+filepath.Join(dir, "train,2.tsv"), "--out", filepath.Join(dir, "out"))
 }

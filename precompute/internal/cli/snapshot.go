@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -54,7 +53,7 @@ func snapshotCommand(env *command.Env) *cobra.Command {
 	}
 	fl := c.Flags()
 	command.PathsVar(fl, &f.in.Edges, "edges", "edge `files` (CSV, TSV, SNAP text, Matrix Market, GraphML, Parquet, Arrow, Neo4j CSV; text also .gz, .zst), read as one input; - is standard input, for which the snapshot is built every time")
-	fl.StringVar(&f.in.Dataset, "dataset", "", "a whole data set in place of the tables: a `path` to Planetoid ind.*, OGB, LINQS, MUSAE, geom-gcn or .npz files")
+	fl.StringVar(&f.in.Dataset, "dataset", "", "a whole data set in place of the tables: a `path` to Planetoid ind.*, OGB, LINQS, MUSAE, geom-gcn, .npz or OpenKE files (those as --triples)")
 	command.PathsVar(fl, &f.nodes, "nodes", "node `tables`: id column, and label, split and feature columns if any")
 	fl.StringVar(&f.in.Features, "features", "", "features: .npy, .npz, dense CSV, or sparse CSV node,feature[,value]")
 	fl.StringVar(&f.in.Labels, "labels", "", "labels: CSV node,label")
@@ -220,10 +219,7 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 	if err != nil {
 		return id, nil, nil, command.BadInput(err)
 	}
-	if f.fromStdin() {
-		key = format.Digest([]byte(rand.Text() + rand.Text())[:len(key)]) // no other job's files are of any use
-	}
-	jobKey, err := format.JobKey(key, stamps)
+	jobKey, err := jobKey(key, stamps, reports)
 	if err != nil {
 		return id, nil, nil, err
 	}
@@ -243,6 +239,16 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 		err = command.BadInput(fmt.Errorf("%s: %w%s", namesText(f.in.Edges), err, f.codesHint()))
 	}
 	return id, m, warnings, err
+}
+
+// jobKey digests all that shapes the snapshot, content included: that of the stamped inputs, and of what came from standard input.
+func jobKey(key format.Digest, stamps []format.Stamp, reports []*ingest.Report) (format.Digest, error) {
+	for _, report := range reports {
+		if report.StdinSHA256 != nil {
+			stamps = append(slices.Clip(stamps), format.Stamp{SHA256: format.Digest(report.StdinSHA256)})
+		}
+	}
+	return format.JobKey(key, stamps)
 }
 
 // snapshotWriter writes the snapshot of what has been read.
@@ -422,17 +428,25 @@ func (f *snapshotFlags) roles() (roles, paths []string) {
 			roles, paths = append(roles, role), append(paths, path)
 		}
 	}
+	addEdges := func(role, path string) {
+		add(role, path)
+		for _, beside := range ingest.FilesBeside(f.in.Format, path) {
+			if !slices.Contains(paths, beside) {
+				add("names", beside)
+			}
+		}
+	}
 	for _, p := range f.in.Edges {
-		add("edges", p)
+		addEdges("edges", p)
 	}
 	for _, p := range f.nodes {
 		add("nodes", p)
 	}
 	parts, files, _ := ingest.HoldoutFiles(f.in.HoldoutEdges) // check has seen the error
 	for i, path := range files {
-		add("holdout "+parts[i], path)
+		addEdges("holdout "+parts[i], path)
 	}
-	f.update.updateRoles(add)
+	f.update.updateRoles(add, addEdges)
 	add("features", f.in.Features)
 	add("labels", f.in.Labels)
 	parts, files, _ = ingest.SplitFiles(f.in.Splits) // check has seen the error

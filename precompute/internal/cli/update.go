@@ -193,12 +193,12 @@ func (f *snapshotFlags) changeError(ctx context.Context, err error) error {
 }
 
 // updateRoles adds the inputs of an update to those of any build: the base is its manifest, whose digest is its id.
-func (f *updateFlags) updateRoles(add func(role, path string)) {
+func (f *updateFlags) updateRoles(add, addEdges func(role, path string)) {
 	if f.base == "" {
 		return
 	}
 	add("base", filepath.Join(f.base, format.ManifestName))
 	for _, p := range f.remove {
-		add("remove", p)
+		addEdges("remove", p)
 	}
 }

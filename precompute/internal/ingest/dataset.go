@@ -28,7 +28,7 @@ func init() { // the layouts' functions call openTable
 		{"Planetoid", planetoidFiles, openPlanetoid},
 		{"LINQS", linqsFiles, openLINQSSet},
 		{"OGB", ogbFiles, openOGB},
-		{"OpenKE", openKEFiles, openOpenKESet},
+		{layoutOpenKE, openKEFiles, openOpenKESet},
 		{"geom-gcn", geomGCNFiles, openGeomGCN},
 		{"npz", npzSetFiles, openNPZSet},
 		{"MUSAE", musaeFiles, openMUSAE},

@@ -230,6 +230,7 @@ type Report struct {
 	SplitUnlabelled int64
 	MissingFeatures int64    // nodes without a feature row, filled with zeros
 	FeatureRepeats  int64    // sparse feature entries that repeat an earlier entry
+	StdinSHA256     []byte   // of all that came from Options.Stdin; nil if no edge file is -
 	Notices         []string // about the input as a whole
 	Warnings        []string // about the input as a whole
 }

@@ -3,7 +3,9 @@ package ingest
 import (
 	"archive/tar"
 	"archive/zip"
+	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -445,6 +447,9 @@ func TestStdin(t *testing.T) {
 		wantIDs(t, tables, "1", "2", "3")
 		if len(edgesOf(tables).Src) != 2 || report.Files[0].Name != "stdin" {
 			t.Errorf("%d edges, %s", len(edgesOf(tables).Src), report.Files[0].Name)
+		}
+		if want := sha256.Sum256([]byte(text)); !bytes.Equal(report.StdinSHA256, want[:]) {
+			t.Errorf("digest %x, want %x", report.StdinSHA256, want)
 		}
 	}
 	dir := t.TempDir()

@@ -3,6 +3,7 @@ package ingest
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"os"
@@ -13,7 +14,7 @@ import (
 const stdinPath = "-"
 
 // spoolStdin copies Stdin to a file in TmpDir, if an edge file is -: formats are told by a look at the first bytes, and
-// messages read files again. It returns what removes the file.
+// messages read files again. It returns what removes the file, and puts the digest of its bytes into the report.
 func (r *reader) spoolStdin(ctx context.Context) (remove func(), err error) {
 	o := &r.opt
 	remove = func() {}
@@ -33,8 +34,9 @@ func (r *reader) spoolStdin(ctx context.Context) (remove func(), err error) {
 		file = filepath.Join(dir, "stdin")
 		f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err == nil {
-			from := cmp.Or[io.Reader](o.Stdin, os.Stdin)
-			_, err = io.Copy(f, contextReader{ctx, from})
+			from, digest := cmp.Or[io.Reader](o.Stdin, os.Stdin), sha256.New()
+			_, err = io.Copy(io.MultiWriter(f, digest), contextReader{ctx, from})
+			r.report.StdinSHA256 = digest.Sum(nil)
 			if e := f.Close(); err == nil {
 				err = e
 			}

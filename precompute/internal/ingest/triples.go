@@ -124,23 +124,41 @@ func TripleFiles(spec string) (train, lists string, err error) {
 
 // IsOpenKE reports whether a file of triples is one of numbered ones, which are known by their name and by the list of entities beside it.
 func IsOpenKE(path string) bool {
-	return slices.Contains(openKENames, bareName(path)) && isFile(filepath.Join(filepath.Dir(path), "entity2id.txt"))
+	return slices.Contains(openKENames, bareName(path)) && isFile(filepath.Join(filepath.Dir(path), entitiesFile))
 }
 
+// FilesBeside returns the files that are read with an edge file, of a format as Options.Format has it, since they lie beside it: the lists
+// of names of numbered triples. nil for any other.
+func FilesBeside(format, path string) []string {
+	if path == stdinPath || format != FormatOpenKE && (format != FormatAuto || !IsOpenKE(path)) {
+		return nil
+	}
+	dir := filepath.Dir(path)
+	return []string{filepath.Join(dir, entitiesFile), filepath.Join(dir, relationsFile)}
+}
+
+// The lists of names beside numbered triples.
+const (
+	entitiesFile  = "entity2id.txt"
+	relationsFile = "relation2id.txt"
+)
+
 // openKENames are the files of numbered triples that are known by name.
-var openKENames = []string{"train2id.txt", "valid2id.txt", "test2id.txt"}
+var openKENames = []string{"train" + openKEEnding, "valid" + openKEEnding, "test" + openKEEnding}
+
+const openKEEnding = "2id.txt"
 
 // openOpenKE opens numbered triples as OpenKE has them (Han et al., OpenKE, 2018): a count in line 1, then head, tail,
 // relation as numbers; entity2id.txt and relation2id.txt beside it hold a count and name, number. The ids are the
 // names. As a node table it is entity2id.txt, in the order of the numbers.
 func openOpenKE(ctx context.Context, opt *Options, path, role string) (*table, error) {
 	dir := filepath.Dir(path)
-	entities, err := readNumbered(ctx, opt, filepath.Join(dir, "entity2id.txt"))
+	entities, err := readNumbered(ctx, opt, filepath.Join(dir, entitiesFile))
 	if err != nil {
 		return nil, err
 	}
 	if role == roleNodes {
-		t := newSourceTable(opt, filepath.Join(dir, "entity2id.txt"), role, FormatOpenKE, []string{"id"}, false, &memorySource{n: entities.len(), put: func(i int, s *scanner) {
+		t := newSourceTable(opt, filepath.Join(dir, entitiesFile), role, FormatOpenKE, []string{"id"}, false, &memorySource{n: entities.len(), put: func(i int, s *scanner) {
 			s.start = entities.lines[i]
 			s.put(entities.name(i))
 		}})
@@ -150,7 +168,7 @@ func openOpenKE(ctx context.Context, opt *Options, path, role string) (*table, e
 	if role != roleEdges {
 		return nil, &Error{File: opt.nameOf(path), Msg: "holds numbered triples: it can give edges only"}
 	}
-	relations, err := readNumbered(ctx, opt, filepath.Join(dir, "relation2id.txt"))
+	relations, err := readNumbered(ctx, opt, filepath.Join(dir, relationsFile))
 	if err != nil {
 		return nil, err
 	}
@@ -285,7 +303,7 @@ func (o *openKESource) next(ctx context.Context, t *table) error {
 // openKEFiles finds a directory of numbered triples.
 func openKEFiles(path string) []string {
 	var files []string
-	for _, name := range []string{"train2id.txt", "entity2id.txt", "relation2id.txt"} {
+	for _, name := range []string{"train" + openKEEnding, entitiesFile, relationsFile} {
 		file := filepath.Join(path, name)
 		if !isFile(file) {
 			return nil
@@ -294,6 +312,24 @@ func openKEFiles(path string) []string {
 	}
 	return files
 }
+
+// OpenKETriples returns the triples of OpenKE's folder at path, as TripleFiles takes them; "" for any other path. Lists for valid and test
+// may be missing.
+func OpenKETriples(path string) string {
+	if l, _, err := findLayout(path); err != nil || l.name != layoutOpenKE {
+		return ""
+	}
+	var parts []string
+	for _, part := range partNames[snapshot.PartTrain:] {
+		if file := filepath.Join(path, part+openKEEnding); isFile(file) {
+			parts = append(parts, part+"="+file)
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+// layoutOpenKE is the name of the layout of OpenKE's folders.
+const layoutOpenKE = "OpenKE"
 
 // openOpenKESet makes the training triples the edges.
 func openOpenKESet(_ context.Context, opt *Options, files []string) error {
