@@ -630,16 +630,20 @@ func (u *updater) copyRows(ctx context.Context, removed *graph.Graph) error {
 		if err != nil {
 			return u.nameNodes(err)
 		}
-		g.AddedLines = rows.Lines
+		if g.AddedLines, err = rows.TakeLines(nil); err != nil {
+			return err
+		}
 		if g.Added, err = rows.Graph(ctx, nil); err != nil {
 			return err
 		}
 	}
 	u.opt.Scratch.freeEdges()
+	g.Lists = u.opt.Scratch.ListOptions(false, false)
 	rows, lines, err := g.Graph(ctx)
 	if err != nil {
 		return u.nameNodes(err)
 	}
+	u.opt.Scratch.freeEdges()
 	u.graph = rows
 	u.keepLines(lines)
 	for _, f := range u.base.files {
