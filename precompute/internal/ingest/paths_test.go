@@ -70,7 +70,9 @@ var idKinds = []struct {
 		return strconv.Itoa(rng.IntN(100))
 	}},
 	{"hex", func(rng *rand.Rand, _, _ int) string { return fmt.Sprintf("%016x", rng.Uint64()>>(rng.IntN(60))) }},
-	{"long", func(rng *rand.Rand, _, _ int) string { return strings.Repeat("x", rng.IntN(600)) + strconv.Itoa(rng.IntN(9)) }},
+	{"long", func(rng *rand.Rand, _, _ int) string {
+		return strings.Repeat("x", rng.IntN(600)) + strconv.Itoa(rng.IntN(9))
+	}},
 }
 
 // Every path gives the ids in order and the edges as written.
