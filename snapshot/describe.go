@@ -122,7 +122,7 @@ func Describe(dir string) (*Description, error) {
 	}
 	s.describeHops(d)
 	d.Updatable = m.Params.Updatable
-	d.PageRank, d.Order, d.Heldout = m.PageRank, s.Order != nil, m.DescribeHeldout()
+	d.PageRank, d.Order, d.Heldout = m.PageRank, s.Order != nil, m.describeHeldout()
 	s.countLabels(d)
 	s.countSplits(d)
 	if d.Files, err = format.ArtefactSizes(dir, m.Files); err != nil {

@@ -66,13 +66,6 @@ type HeldoutAudit struct {
 	KnownTest   format.Int `json:"known_test"`
 	UnseenNodes format.Int `json:"unseen_nodes"`
 	UnseenRels  format.Int `json:"unseen_rels"`
-	// ReversedValid and ReversedTest count pairs whose reverse a directed message graph has, of whatever relation: where relations have inverses
-	// these give the answers away (Toutanova and Chen, 2015).
-	ReversedValid format.Int `json:"reversed_valid"`
-	ReversedTest  format.Int `json:"reversed_test"`
-	InBoth        format.Int `json:"in_both"`       // pairs, of one relation, that both lists have
-	RepeatsValid  format.Int `json:"repeats_valid"` // lines of given lists that repeat a pair of the same list
-	RepeatsTest   format.Int `json:"repeats_test"`
 }
 
 // holdout is the holding out of one Build.
@@ -80,15 +73,13 @@ type holdout struct {
 	rule  *graph.Holdout // nil: the lists are stored, and that's all
 	lines graph.HeldLines
 	lists *Held // given; nil by hash
-
-	repeats [2]int // lines of the lists that repeat a pair
 }
 
 // compare counts what the lists and the message graph have in common, given its edges by relation.
 func (a *HeldoutAudit) compare(in, out *graph.CSR, held *Held, edgesPerRel []format.Int) {
 	unseen, unseenRels := map[int32]bool{}, map[int32]bool{}
 	for k, list := range held.parts() {
-		known, reversed := []*format.Int{&a.KnownValid, &a.KnownTest}[k], []*format.Int{&a.ReversedValid, &a.ReversedTest}[k]
+		known := []*format.Int{&a.KnownValid, &a.KnownTest}[k]
 		for i, src := range list.Src {
 			dst, rel := list.Dst[i], int32(0)
 			if list.Rel != nil {
@@ -96,9 +87,6 @@ func (a *HeldoutAudit) compare(in, out *graph.CSR, held *Held, edgesPerRel []for
 			}
 			if _, ok := in.Find(dst, src, rel); ok {
 				*known++
-			}
-			if out != nil && src != dst && in.Has(src, dst) {
-				*reversed++
 			}
 			for _, v := range []int32{src, dst} {
 				if in.Degree(v) == 0 && (out == nil || out.Degree(v) == 0) {
@@ -110,7 +98,7 @@ func (a *HeldoutAudit) compare(in, out *graph.CSR, held *Held, edgesPerRel []for
 			}
 		}
 	}
-	a.UnseenNodes, a.UnseenRels, a.InBoth = format.Int(len(unseen)), format.Int(len(unseenRels)), format.Int(held.Valid.NumShared(&held.Test))
+	a.UnseenNodes, a.UnseenRels = format.Int(len(unseen)), format.Int(len(unseenRels))
 }
 
 // startHoldout has opt leave out of the rows what the parameters ask for; nil where there is nothing to hold out or to store.
@@ -151,15 +139,13 @@ func (b *builder) startHoldout(p *HoldoutParams, opt *graph.Options) (*holdout, 
 // settleLists makes the given lists distinct and alike. Relations go where the snapshot has none.
 func (h *holdout) settleLists(opt *graph.Options) (err error) {
 	weighted, relational := false, false
-	for k, p := range h.lists.parts() {
+	for _, p := range h.lists.parts() {
 		if opt.NumRels == 0 {
 			p.Rel = nil
 		}
-		h.repeats[k] = p.Len()
 		if *p, err = p.Distinct(opt.Directed); err != nil {
 			return err
 		}
-		h.repeats[k] -= p.Len()
 		weighted, relational = weighted || p.Weight != nil, relational || p.Rel != nil
 	}
 	for _, p := range h.lists.parts() {
@@ -202,7 +188,7 @@ func (b *builder) endHoldout(h *holdout, directed bool) error {
 	if err != nil {
 		return b.nameNodes(err)
 	}
-	a := &HeldoutAudit{NumLines: format.Int(numLines), RepeatsValid: format.Int(h.repeats[0]), RepeatsTest: format.Int(h.repeats[1])}
+	a := &HeldoutAudit{NumLines: format.Int(numLines)}
 	if b.held = h.lists; h.lists == nil {
 		b.held = &Held{Valid: valid, Test: test}
 	} else if h.rule != nil {
@@ -273,7 +259,7 @@ func (s *Snapshot) verifyShared() error {
 		return nil
 	}
 	want := *a
-	want.KnownValid, want.KnownTest, want.ReversedValid, want.ReversedTest = 0, 0, 0, 0
+	want.KnownValid, want.KnownTest = 0, 0
 	want.compare(&s.In, s.Out, s.Held, s.Manifest.EdgesPerRel)
 	if want != *a {
 		return s.wrong("heldout counts %+v, the rows give %+v", *a, want)
@@ -359,16 +345,9 @@ type HeldoutDescription struct {
 	KnownTest    int64   `json:"known_test"`
 	UnseenNodes  int64   `json:"unseen_nodes"` // nodes of the lists without an edge in the message graph
 	UnseenRels   int64   `json:"unseen_rels"`
-
-	ReversedValid int64 `json:"reversed_valid"` // pairs whose reverse the message graph has
-	ReversedTest  int64 `json:"reversed_test"`
-	InBoth        int64 `json:"in_both"`
-	RepeatsValid  int64 `json:"repeats_valid"`
-	RepeatsTest   int64 `json:"repeats_test"`
 }
 
-// DescribeHeldout says what was held out, nil for nothing.
-func (m *Manifest) DescribeHeldout() *HeldoutDescription {
+func (m *Manifest) describeHeldout() *HeldoutDescription {
 	a := m.Heldout
 	if a == nil {
 		return nil
@@ -376,7 +355,6 @@ func (m *Manifest) DescribeHeldout() *HeldoutDescription {
 	d := &HeldoutDescription{
 		NumValid: int64(a.NumValid), NumTest: int64(a.NumTest), MissingValid: int64(a.MissingValid), MissingTest: int64(a.MissingTest), NumLines: int64(a.NumLines),
 		KnownValid: int64(a.KnownValid), KnownTest: int64(a.KnownTest), UnseenNodes: int64(a.UnseenNodes), UnseenRels: int64(a.UnseenRels),
-		ReversedValid: int64(a.ReversedValid), ReversedTest: int64(a.ReversedTest), InBoth: int64(a.InBoth), RepeatsValid: int64(a.RepeatsValid), RepeatsTest: int64(a.RepeatsTest),
 	}
 	if p := m.Params.Holdout; p != nil {
 		d.Kind, d.Valid, d.Test, d.Seed, d.SpareLast = p.Kind, p.Valid, p.Test, int64(p.Seed), p.SpareLast

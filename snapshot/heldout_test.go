@@ -157,7 +157,7 @@ func TestGivenHoldout(t *testing.T) {
 	if want := (&Held{graph.Pairs{Src: []int32{0, 2}, Dst: []int32{1, 3}}, graph.Pairs{Src: []int32{0}, Dst: []int32{2}}}); !reflect.DeepEqual(s.Held, want) {
 		t.Errorf("held out are %+v, want %+v", s.Held, want)
 	}
-	if want := (HeldoutAudit{NumValid: 2, NumTest: 1, MissingValid: 1, MissingTest: 1, NumLines: 2, UnseenNodes: 2, RepeatsValid: 1}); *s.Manifest.Heldout != want {
+	if want := (HeldoutAudit{NumValid: 2, NumTest: 1, MissingValid: 1, MissingTest: 1, NumLines: 2, UnseenNodes: 2}); *s.Manifest.Heldout != want {
 		t.Errorf("heldout counts %+v, want %+v", *s.Manifest.Heldout, want)
 	}
 	if want := []int64{0, 0, 2, 3, 3}; !slices.Equal(s.In.Indptr, want) {
@@ -186,7 +186,7 @@ func TestGivenHoldout(t *testing.T) {
 	tables = heldTables()
 	tables.Held.Test.Rel = []int32{5}
 	s = openIn(t, tables, defaultParams, 1)
-	if want := (HeldoutAudit{NumValid: 2, NumTest: 1, KnownValid: 1, UnseenNodes: 1, RepeatsValid: 1}); *s.Manifest.Heldout != want || len(s.In.Indices) != 5 || s.Held.Test.Rel != nil {
+	if want := (HeldoutAudit{NumValid: 2, NumTest: 1, KnownValid: 1, UnseenNodes: 1}); *s.Manifest.Heldout != want || len(s.In.Indices) != 5 || s.Held.Test.Rel != nil {
 		t.Errorf("lists alone: heldout counts %+v, %d entries, relations %v", *s.Manifest.Heldout, len(s.In.Indices), s.Held.Test.Rel)
 	}
 }

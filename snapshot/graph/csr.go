@@ -62,12 +62,6 @@ func (c *CSR) Find(v, u, rel int32) (entry int64, ok bool) {
 	return entry, ok && c.Rel == nil
 }
 
-// Has reports whether row v leads to u, by whatever relation. O(log degree).
-func (c *CSR) Has(v, u int32) bool {
-	_, ok := slices.BinarySearch(c.Row(v), u)
-	return ok
-}
-
 // loops returns the entries of v's self loops: one, or one for each relation that has it.
 func (c *CSR) loops(v int32) (first, end int64) {
 	first, ok := c.Loop(v)

@@ -340,24 +340,6 @@ func (p *Pairs) NumMissing(in *Pairs) int64 {
 	return missing
 }
 
-// NumShared counts the pairs, with their relations, that p and other both have. Both are as Distinct gives them.
-func (p *Pairs) NumShared(other *Pairs) int64 {
-	var shared int64
-	for i, j := 0, 0; i < p.Len() && j < other.Len(); {
-		order := cmp.Or(cmp.Compare(p.Src[i], other.Src[j]), cmp.Compare(p.Dst[i], other.Dst[j]), cmp.Compare(at(p.Rel, i), at(other.Rel, j)))
-		if order == 0 {
-			shared++
-		}
-		if order <= 0 {
-			i++
-		}
-		if order >= 0 {
-			j++
-		}
-	}
-	return shared
-}
-
 // HeldLines collects lines that were held out. Add fits Options.Held.
 type HeldLines struct {
 	Weighted, Relational bool // whether the lines have weights, relations

@@ -304,12 +304,6 @@ func TestDistinct(t *testing.T) {
 			t.Errorf("%d pairs are missing in %v, want %d", got, in, want)
 		}
 	}
-	triples := Pairs{Src: []int32{0, 0, 0, 2}, Dst: []int32{1, 1, 2, 3}, Rel: []int32{0, 2, 1, 1}}
-	for want, other := range map[int64]Pairs{4: triples, 0: {}, 2: {Src: []int32{0, 0, 1, 2}, Dst: []int32{1, 2, 3, 3}, Rel: []int32{1, 1, 1, 1}}} {
-		if got, back := triples.NumShared(&other), other.NumShared(&triples); got != want || back != want {
-			t.Errorf("%d and %d pairs are shared with %v, want %d", got, back, other, want)
-		}
-	}
 }
 
 func TestHoldoutErrors(t *testing.T) {

@@ -64,15 +64,6 @@ func noteHoldout(env *command.Env, m *snapshot.Manifest) {
 	if a.KnownValid+a.KnownTest > 0 {
 		env.Note("warning", fmt.Sprintf("%d of %d pairs for valid and %d of %d for test are edges of the graph too: a model has seen the answers", a.KnownValid, a.NumValid, a.KnownTest, a.NumTest))
 	}
-	if a.InBoth > 0 {
-		env.Note("warning", fmt.Sprintf("%d pairs are in the lists for valid and for test", a.InBoth))
-	}
-	if a.ReversedValid+a.ReversedTest > 0 {
-		env.Note("note", fmt.Sprintf("the graph has the reverse of %d pairs for valid and of %d for test, of the same or another relation: inverse relations give answers away", a.ReversedValid, a.ReversedTest))
-	}
-	if a.RepeatsValid+a.RepeatsTest > 0 {
-		env.Note("note", fmt.Sprintf("%d lines of the pairs for valid and %d for test repeat others, and are left out", a.RepeatsValid, a.RepeatsTest))
-	}
 	if a.UnseenNodes+a.UnseenRels > 0 {
 		env.Note("note", fmt.Sprintf("%d nodes and %d relations of the pairs for valid and test have no edge in the graph: nothing can be learnt of them", a.UnseenNodes, a.UnseenRels))
 	}
@@ -90,9 +81,6 @@ func heldoutText(t command.Table, d *snapshot.HeldoutDescription) {
 	t.Row("held out", fmt.Sprintf("%d pairs for valid, %d for test; %d lines left the graph", d.NumValid, d.NumTest, d.NumLines))
 	if d.KnownValid+d.KnownTest+d.UnseenNodes+d.UnseenRels > 0 {
 		t.Row("  of them", fmt.Sprintf("%d and %d are edges of the graph too; %d nodes and %d relations have no edge in it", d.KnownValid, d.KnownTest, d.UnseenNodes, d.UnseenRels))
-	}
-	if d.ReversedValid+d.ReversedTest+d.InBoth+d.RepeatsValid+d.RepeatsTest > 0 {
-		t.Row("  leaks", fmt.Sprintf("the graph has the reverse of %d and %d; %d are in both lists; %d and %d lines were repeats", d.ReversedValid, d.ReversedTest, d.InBoth, d.RepeatsValid, d.RepeatsTest))
 	}
 	switch {
 	case d.Kind == snapshot.HoldoutHash:

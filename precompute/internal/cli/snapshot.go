@@ -65,7 +65,7 @@ func snapshotCommand(env *command.Env) *cobra.Command {
 	fl.StringVar(&f.task, "task", string(ingest.TaskAuto), "auto, multiclass, multilabel, binary or regression")
 	fl.StringVar(&f.in.FeatureNorm, "feature-norm", ingest.NormNone, "none, row (each row sums to 1) or standard (each column mean 0, deviation 1)")
 	fl.StringVar(&f.in.MissingFeatures, "missing-features", ingest.MissingError, "nodes without a feature row: error or zero")
-	fl.StringVar(&f.in.Format, "format", ingest.FormatAuto, "format of the edge files: auto, csv, tsv, snap, mtx, graphml, parquet, arrow, triples or openke")
+	fl.StringVar(&f.in.Format, "format", ingest.FormatAuto, "format of the edge files: auto, csv, tsv, snap, mtx, graphml, parquet or arrow")
 	fl.StringVar(&f.in.Delimiter, "delimiter", "", "field delimiter of csv files, one character (default comma)")
 	fl.StringVar(&f.in.Header, "header", ingest.HeaderAuto, "whether edge files have a header line: auto, yes or no")
 	fl.StringVar(&f.in.TableHeader, "table-header", ingest.HeaderAuto, "whether the other tables have a header line: auto, yes or no")
@@ -73,7 +73,7 @@ func snapshotCommand(env *command.Env) *cobra.Command {
 	fl.StringVar(&f.in.DstCol, "dst-col", "", "edge target column")
 	fl.StringVar(&f.in.WeightCol, "weight-col", "", "edge weight column; none switches weights off (default: a column named weight)")
 	fl.StringVar(&f.in.RelCol, "rel-col", "", "edge column with the relation (default: what the format says, as :TYPE of Neo4j's)")
-	fl.StringVar(&f.triples, "triples", "", "a knowledge graph: a file of head, relation, tail (any text dialect, or OpenKE's train2id.txt; --src-col, --rel-col and --dst-col choose columns), or `train=F,valid=F,test=F`; directed unless --direction says else")
+	fl.StringVar(&f.triples, "triples", "", "a knowledge graph: a file of head, relation, tail (any text dialect, or OpenKE's train2id.txt), or `train=F,valid=F,test=F`; directed unless --direction says else")
 	fl.StringVar(&f.relations, "relations", relationsKeep, "keep relations apart, or merge: edges of all relations between two nodes are one")
 	fl.StringVar(&f.in.TypeCol, "type-col", "", "column of --nodes with the node type (default: what the format says, as :LABEL of Neo4j's)")
 	fl.StringVar(&f.in.IDCol, "id-col", "", "id column of --nodes and of the tables that have it")
@@ -114,21 +114,19 @@ var hopDefaults, _ = graph.HopOptions{}.Settle()
 
 // snapshotResult is what --json prints.
 type snapshotResult struct {
-	Kind       string        `json:"kind"`
-	ID         format.Digest `json:"id"`
-	Out        string        `json:"out"`
-	UpToDate   bool          `json:"up_to_date"`
-	Seconds    float64       `json:"seconds"`
-	NumNodes   int64         `json:"num_nodes"`
-	NumEdges   int64         `json:"num_edges"`
-	Components int64         `json:"num_components"`
-	Hops       int           `json:"hops"`
-	NumValid   int64         `json:"num_heldout_valid"`
-	NumTest    int64         `json:"num_heldout_test"`
-	// Heldout is as inspect has it, null without held-out pairs.
-	Heldout  *snapshot.HeldoutDescription `json:"heldout"`
-	Warnings []string                     `json:"warnings"`
-	Stages   []command.Stage              `json:"stages"`
+	Kind       string          `json:"kind"`
+	ID         format.Digest   `json:"id"`
+	Out        string          `json:"out"`
+	UpToDate   bool            `json:"up_to_date"`
+	Seconds    float64         `json:"seconds"`
+	NumNodes   int64           `json:"num_nodes"`
+	NumEdges   int64           `json:"num_edges"`
+	Components int64           `json:"num_components"`
+	Hops       int             `json:"hops"`
+	NumValid   int64           `json:"num_heldout_valid"`
+	NumTest    int64           `json:"num_heldout_test"`
+	Warnings   []string        `json:"warnings"`
+	Stages     []command.Stage `json:"stages"`
 }
 
 func runSnapshot(c *cobra.Command, env *command.Env, f *snapshotFlags) error {
@@ -462,7 +460,6 @@ func (f *snapshotFlags) print(env *command.Env, r *snapshotResult, id format.Dig
 	if a := m.Heldout; a != nil {
 		r.NumValid, r.NumTest = int64(a.NumValid), int64(a.NumTest)
 	}
-	r.Heldout = m.DescribeHeldout()
 	r.Hops, r.Seconds, r.Stages = m.Params.Hops, time.Since(start).Seconds(), env.Progress.Stages()
 	return env.Result(r, func(w io.Writer) {
 		state := "written"

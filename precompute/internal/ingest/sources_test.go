@@ -150,21 +150,6 @@ func TestTriples(t *testing.T) {
 	if !slices.Equal(tables.RelNames, []string{"r0", "r1"}) || !slices.Equal(edgesOf(tables).Rel, []int32{1, 0}) {
 		t.Errorf("relations %q", tables.RelNames)
 	}
-	// Columns of a triple file by name, by number, and by names that are known.
-	for text, opt := range map[string]Options{
-		"id,subj,pred,obj\n1,a,r 1,b\n2,b,r 0,a\n": {SrcCol: "subj", RelCol: "pred", DstCol: "obj"},
-		"b,r 1,a\na,r 0,b\n":                       {SrcCol: "3", RelCol: "2", DstCol: "1"},
-		"t,h,r\nb,a,r 1\na,b,r 0\n":                {},
-		"from,predicate,to\na,r 1,b\nb,r 0,a\n":    {},
-		"s,p,o\na,r 1,b\nb,r 0,a\n":                {Header: HeaderYes},
-	} {
-		opt.Edges, opt.Format = []string{writeFile(t, "t.csv", text)}, FormatTriples
-		tables, _ := mustRead(t, opt)
-		if got := triples(tables); !slices.Equal(got, []string{"a r 1 b", "b r 0 a"}) {
-			t.Errorf("%q: %q", text, got)
-		}
-	}
-	wantError(t, Options{Edges: []string{writeFile(t, "t.csv", "a,r,b\n")}, Format: FormatTriples, RelCol: "pred"}, "t.csv", 1, `no column "pred"`, `"a", "r", "b"`)
 	wantError(t, Options{Edges: []string{writeFile(t, "t.tsv", "a\tr\tb\na\tr\n")}, Format: FormatTriples}, "t.tsv", 2, "expected 3 fields, got 2")
 	wantError(t, Options{Edges: []string{writeFile(t, "t.tsv", "a\tr\tb\na\t\tb\n")}, Format: FormatTriples}, "t.tsv", 2, "empty relation")
 }

@@ -14,19 +14,18 @@ import (
 
 // The names by which the columns of a triple file with a header are known.
 var (
-	headNames     = append([]string{"head", "h", "subject"}, srcNames...)
+	headNames     = []string{"head", "h", "subject", "src"}
 	relationNames = []string{"relation", "rel", "r", "predicate"}
-	tailNames     = append([]string{"tail", "t", "object"}, dstNames...)
+	tailNames     = []string{"tail", "t", "object", "dst"}
 )
 
-// openTriples opens a text file of head, relation, tail: the columns of those names or numbers that the options say, else of
-// the names above if a header has all three, else the first three. A .txt file with tabs in its first line is read as tsv, so
+// openTriples opens a text file of head, relation, tail. A .txt file with tabs in its first line is read as tsv, so
 // that names may hold blanks.
 func openTriples(ctx context.Context, opt *Options, path, role string) (*table, error) {
 	if role != roleEdges {
 		return nil, &Error{File: filepath.Base(path), Msg: "is a triple file: it can give edges only"}
 	}
-	isHeader := opt.Header == HeaderYes || opt.Header == HeaderAuto && (byName(opt.SrcCol) || byName(opt.RelCol) || byName(opt.DstCol))
+	isHeader := opt.Header == HeaderYes
 	t, err := openText(ctx, opt, path, role, func(t *table) error {
 		line, _, _ := bytes.Cut(t.in.carry, []byte{'\n'})
 		if t.format = FormatAuto; bytes.IndexByte(line, '\t') >= 0 && opt.Delimiter == "" {
@@ -35,12 +34,8 @@ func openTriples(ctx context.Context, opt *Options, path, role string) (*table, 
 		d := detectDialect(t.format, opt.Delimiter, t.in.name, t.in.carry)
 		s := scanner{dialect: d}
 		s.reset(append(bytes.TrimRight(slices.Clone(line), "\r"), '\n'), 0, 1)
-		if kind, err := s.next(); opt.Header == HeaderAuto && err == nil && kind == kindRow {
-			var first []string
-			for i := range s.fields {
-				first = append(first, string(s.field(i)))
-			}
-			isHeader = isHeader || find(first, headNames) >= 0 && find(first, relationNames) >= 0 && find(first, tailNames) >= 0
+		if kind, err := s.next(); opt.Header == HeaderAuto && err == nil && kind == kindRow && len(s.fields) >= 3 {
+			isHeader = is(string(s.field(0)), headNames) && is(string(s.field(1)), relationNames) && is(string(s.field(2)), tailNames)
 		}
 		if t.header = HeaderNo; isHeader {
 			t.header = HeaderYes
@@ -56,38 +51,13 @@ func openTriples(ctx context.Context, opt *Options, path, role string) (*table, 
 		return nil, t.headError(t.triplesHint(), "expected head, relation and tail, got %d %s", t.width, plural(t.width, "field"))
 	}
 	if t.width > 0 {
-		if err := t.nameTriples(); err != nil {
-			t.close()
-			return nil, err
+		if t.names == nil {
+			t.names = make([]string, t.width)
 		}
+		t.names[0], t.names[1], t.names[2] = "src", "relation", "dst"
+		t.relCol = 1
 	}
 	return t, nil
-}
-
-// nameTriples settles where head, relation and tail are, and calls those that no option names src, relation and dst.
-func (t *table) nameTriples() error {
-	var at [3]int
-	roles := [3]struct {
-		spec, name string
-		known      []string
-	}{{t.opt.SrcCol, "src", headNames}, {t.opt.RelCol, "relation", relationNames}, {t.opt.DstCol, "dst", tailNames}}
-	for i, r := range roles {
-		var err error
-		if at[i], err = t.column(r.spec, r.known, i, false); err != nil {
-			return err
-		}
-	}
-	t.names = slices.Clone(t.names)
-	if t.names == nil {
-		t.names = make([]string, t.width)
-	}
-	for i, r := range roles {
-		if !byName(r.spec) {
-			t.names[at[i]] = r.name
-		}
-	}
-	t.relCol = at[1]
-	return nil
 }
 
 // triplesHint guesses why a row hasn't three fields.
