@@ -75,8 +75,9 @@ type holdout struct {
 	lists *Held // given; nil by hash
 }
 
-// compare counts what the lists and the message graph have in common, given its edges by relation.
+// compare counts what the lists and the message graph have in common, given its edges by relation, whatever the counts were before.
 func (a *HeldoutAudit) compare(in, out *graph.CSR, held *Held, edgesPerRel []format.Int) {
+	a.KnownValid, a.KnownTest = 0, 0
 	unseen, unseenRels := map[int32]bool{}, map[int32]bool{}
 	for k, list := range held.parts() {
 		known := []*format.Int{&a.KnownValid, &a.KnownTest}[k]
@@ -259,7 +260,6 @@ func (s *Snapshot) verifyShared() error {
 		return nil
 	}
 	want := *a
-	want.KnownValid, want.KnownTest = 0, 0
 	want.compare(&s.In, s.Out, s.Held, s.Manifest.EdgesPerRel)
 	if want != *a {
 		return s.wrong("heldout counts %+v, the rows give %+v", *a, want)

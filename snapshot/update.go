@@ -967,7 +967,8 @@ func (u *updater) copyHeld() {
 	if base.Held == nil {
 		return
 	}
-	u.held, u.heldAudit = &Held{}, &HeldoutAudit{}
+	audit := *base.Manifest.Heldout // what counts the graph too is counted again
+	u.held, u.heldAudit = &Held{}, &audit
 	for k, list := range base.Held.parts() {
 		to := u.held.parts()[k]
 		for i, src := range list.Src {
@@ -980,5 +981,4 @@ func (u *updater) copyHeld() {
 			to.Rel = []int32{}
 		}
 	}
-	u.heldAudit.NumValid, u.heldAudit.NumTest = format.Int(u.held.Valid.Len()), format.Int(u.held.Test.Len())
 }
