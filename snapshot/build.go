@@ -137,7 +137,11 @@ func (b *builder) topology(ctx context.Context, p *Params) error {
 		return b.nameNodes(err)
 	}
 	t.Edges = nil
-	b.keepLines(rows.Lines)
+	lines, err := rows.TakeLines(b.opt.Scratch.array)
+	if err != nil {
+		return err
+	}
+	b.keepLines(lines)
 	if err := b.endHoldout(held, opt.Directed); err != nil {
 		return err
 	}

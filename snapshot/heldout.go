@@ -84,8 +84,9 @@ type holdout struct {
 	repeats [2]int // lines of the lists that repeat a pair
 }
 
-// compare counts what the lists and the message graph have in common, given its edges by relation.
+// compare counts what the lists and the message graph have in common, given its edges by relation, whatever the counts were before.
 func (a *HeldoutAudit) compare(in, out *graph.CSR, held *Held, edgesPerRel []format.Int) {
+	a.KnownValid, a.KnownTest, a.ReversedValid, a.ReversedTest = 0, 0, 0, 0
 	unseen, unseenRels := map[int32]bool{}, map[int32]bool{}
 	for k, list := range held.parts() {
 		known, reversed := []*format.Int{&a.KnownValid, &a.KnownTest}[k], []*format.Int{&a.ReversedValid, &a.ReversedTest}[k]
@@ -273,7 +274,6 @@ func (s *Snapshot) verifyShared() error {
 		return nil
 	}
 	want := *a
-	want.KnownValid, want.KnownTest, want.ReversedValid, want.ReversedTest = 0, 0, 0, 0
 	want.compare(&s.In, s.Out, s.Held, s.Manifest.EdgesPerRel)
 	if want != *a {
 		return s.wrong("heldout counts %+v, the rows give %+v", *a, want)

@@ -630,16 +630,20 @@ func (u *updater) copyRows(ctx context.Context, removed *graph.Graph) error {
 		if err != nil {
 			return u.nameNodes(err)
 		}
-		g.AddedLines = rows.Lines
+		if g.AddedLines, err = rows.TakeLines(nil); err != nil {
+			return err
+		}
 		if g.Added, err = rows.Graph(ctx, nil); err != nil {
 			return err
 		}
 	}
 	u.opt.Scratch.freeEdges()
+	g.Lists = u.opt.Scratch.ListOptions(false, false)
 	rows, lines, err := g.Graph(ctx)
 	if err != nil {
 		return u.nameNodes(err)
 	}
+	u.opt.Scratch.freeEdges()
 	u.graph = rows
 	u.keepLines(lines)
 	for _, f := range u.base.files {
@@ -963,7 +967,8 @@ func (u *updater) copyHeld() {
 	if base.Held == nil {
 		return
 	}
-	u.held, u.heldAudit = &Held{}, &HeldoutAudit{}
+	audit := *base.Manifest.Heldout // what counts the graph too is counted again
+	u.held, u.heldAudit = &Held{}, &audit
 	for k, list := range base.Held.parts() {
 		to := u.held.parts()[k]
 		for i, src := range list.Src {
@@ -976,7 +981,4 @@ func (u *updater) copyHeld() {
 			to.Rel = []int32{}
 		}
 	}
-	u.heldAudit.NumValid, u.heldAudit.NumTest = format.Int(u.held.Valid.Len()), format.Int(u.held.Test.Len())
-	audit := base.Manifest.Heldout
-	u.heldAudit.RepeatsValid, u.heldAudit.RepeatsTest = audit.RepeatsValid, audit.RepeatsTest // of the files that base was built of
 }

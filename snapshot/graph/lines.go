@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"slices"
 )
 
 // Lines says which lines of the input became which distinct edge, edges in the order of Rows (by row, then col, then
@@ -49,29 +48,6 @@ func codeOf(count lineCount, weighted bool) byte {
 	return LinesCounted
 }
 
-// add appends an edge; weights are those of its lines, ascending, nil without weights.
-func (l *Lines) add(count lineCount, weights []float32) {
-	code := codeOf(count, weights != nil)
-	if code == LinesCounted {
-		for _, n := range count {
-			if n >= math.MaxUint8 {
-				l.Large = append(l.Large, uint64(n))
-			}
-			l.Count = append(l.Count, uint8(min(n, math.MaxUint8)))
-		}
-		l.Weights = append(l.Weights, weights...)
-	}
-	l.addCode(code)
-}
-
-func (l *Lines) addCode(code byte) {
-	if l.N&3 == 0 {
-		l.Code = append(l.Code, 0)
-	}
-	l.Code[len(l.Code)-1] |= code << (2 * (l.N & 3))
-	l.N++
-}
-
 // At returns the code of edge i.
 func (l *Lines) At(i int64) byte {
 	if l.Code == nil {
@@ -86,62 +62,10 @@ var allCodes = [4]byte{0x00, 0x55, 0xAA, 0xFF}
 // NumCounted returns the number of edges with LinesCounted.
 func (l *Lines) NumCounted() int64 { return int64(len(l.Count) / 2) }
 
-// joinLines puts the edges of parts, which hold their codes, one behind the other, and drops the codes if they are all the same. It uses
-// parts up.
-func joinLines(parts []*Lines) *Lines {
-	if len(parts) == 1 {
-		parts[0].elide()
-		return parts[0]
-	}
-	var n int64
-	var count, large, weights int
-	for _, p := range parts {
-		n += p.N
-		count, large, weights = count+len(p.Count), large+len(p.Large), weights+len(p.Weights)
-	}
-	l := &Lines{
-		Code:  make([]byte, 0, (n+3)/4),
-		Count: slices.Grow([]uint8(nil), count), Large: slices.Grow([]uint64(nil), large), Weights: slices.Grow([]float32(nil), weights),
-	}
-	for i, p := range parts {
-		l.appendCodes(p, 0, p.N)
-		l.Count, l.Large, l.Weights = append(l.Count, p.Count...), append(l.Large, p.Large...), append(l.Weights, p.Weights...)
-		parts[i] = nil
-	}
-	l.elide()
-	return l
-}
-
-// appendCodes appends the codes of n edges of src, from edge from on.
-func (l *Lines) appendCodes(src *Lines, from, n int64) {
-	end := from + n
-	for ; from < end && l.N&3 != 0; from++ {
-		l.addCode(src.At(from))
-	}
-	whole := (end - from) / 4 // bytes of l
-	first, shift := from>>2, 2*(from&3)
-	switch {
-	case src.Code == nil:
-		l.Code = append(l.Code, bytes.Repeat(allCodes[src.All:src.All+1], int(whole))...)
-	case shift == 0:
-		l.Code = append(l.Code, src.Code[first:first+whole]...)
-	default:
-		at := len(l.Code)
-		l.Code = slices.Grow(l.Code, int(whole))[:at+int(whole)]
-		for i := range l.Code[at:] {
-			l.Code[at+i] = src.Code[first+int64(i)]>>shift | src.Code[first+int64(i)+1]<<(8-shift)
-		}
-	}
-	l.N, from = l.N+4*whole, from+4*whole
-	for ; from < end; from++ {
-		l.addCode(src.At(from))
-	}
-}
-
 // elide drops the codes if they are all the same.
 func (l *Lines) elide() {
-	if l.N == 0 {
-		l.Code, l.All = nil, LinesForward
+	if l.Code == nil || l.N == 0 {
+		l.Code = nil
 		return
 	}
 	first := l.Code[0] & 3
@@ -261,14 +185,4 @@ func (c *lineCursor) skip(n int64) {
 		c.take()
 	}
 	c.edge += n
-}
-
-// copyTo appends the next n edges to l and passes over them.
-func (c *lineCursor) copyTo(l *Lines, n int64) {
-	from := *c
-	c.skip(n)
-	l.appendCodes(c.l, from.edge, n)
-	l.Count = append(l.Count, c.l.Count[2*from.counted:2*c.counted]...)
-	l.Large = append(l.Large, c.l.Large[from.large:c.large]...)
-	l.Weights = append(l.Weights, c.l.Weights[from.weight:c.weight]...)
 }

@@ -28,7 +28,7 @@ type merger struct {
 	turned   *keyed     // scratch of turn
 
 	numEdges, numLoops, oneDirectional int64
-	lines                              *Lines
+	lines                              *linePart
 }
 
 func newMerger(r *Rows, opt *Options, numRanges int) *merger {
@@ -43,7 +43,7 @@ func newMerger(r *Rows, opt *Options, numRanges int) *merger {
 		m.most = opt.sortLen
 	}
 	if opt.Lines {
-		m.lines = &Lines{}
+		m.lines = newLinePart(r.store, r.weighted)
 	}
 	return m
 }
@@ -61,6 +61,9 @@ func (m *merger) mergeRange(ctx context.Context, k int, lists []blockList) error
 		if err != nil {
 			return err
 		}
+	}
+	if m.lines != nil && m.lines.err != nil {
+		return m.lines.err
 	}
 	return m.mirror.err
 }

@@ -19,11 +19,8 @@ import (
 // Undirected, an edge is the pair of its smaller end (row) and its larger one (col), and a row holds both kinds; directed, row
 // is dst, col is src, and the other way round are the out-rows.
 type Rows struct {
-	In  RowSet
-	Out *RowSet // directed only
-	// Lines says which lines the distinct edges came of; nil unless asked for.
-	Lines *Lines
-
+	In       RowSet
+	Out      *RowSet // directed only
 	numNodes int
 	directed bool
 	threads  int
@@ -31,6 +28,7 @@ type Rows struct {
 	store    *blockStore
 	ranges   ranges
 	edges    []blockList   // [range] distinct edges by row, ascending
+	lines    []*linePart   // [thread] the same of their lines, if asked for
 	mirrored [][]blockList // [thread][range] the same by col; for each col ascending over threads
 	audit    Audit
 	weighted bool
@@ -50,7 +48,7 @@ type Options struct {
 	Directed bool // keep directions, and the out-rows too; else every pair is stored both ways
 	Threads  int  // 0: GOMAXPROCS; the result does not depend on it
 	NumRels  int  // relations of a relational list, whose numbers are below; 0 or 1: edges of all relations are of one
-	Lines    bool // want Rows.Lines
+	Lines    bool // want Rows.TakeLines
 	// Part says of an edge whether it is held out: HeldNone takes it, for others see Held. nil: none is. Called by all threads at a time.
 	Part func(src, dst int32) uint8
 	// Held gets the lines that were held out, in no order, from one goroutine at a time.
@@ -324,13 +322,21 @@ func (r *Rows) sortRanges(ctx context.Context, byRow [][]blockList, opt *Options
 		r.audit.OneDirectional += m.oneDirectional
 	}
 	if opt.Lines {
-		parts := make([]*Lines, len(mergers))
-		for t, m := range mergers {
-			parts[t], m.lines = m.lines, nil
+		for _, m := range mergers {
+			r.lines = append(r.lines, m.lines)
 		}
-		r.Lines = joinLines(parts)
 	}
 	return nil
+}
+
+// TakeLines returns, once, which lines the distinct edges came of, in arrays of alloc; nil if Options didn't ask for them.
+func (r *Rows) TakeLines(alloc Alloc) (*Lines, error) {
+	parts := r.lines
+	if parts == nil {
+		return nil, nil
+	}
+	r.lines = nil
+	return joinLines(parts, alloc)
 }
 
 // count fills Indptr.

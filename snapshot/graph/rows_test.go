@@ -124,8 +124,8 @@ func TestRowsSplit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Contains(rows.Lines.Large, 5000) {
-			t.Errorf("the pair of 5000 lines each way is not among %v", rows.Lines.Large)
+		if lines, err := rows.TakeLines(nil); err != nil || !slices.Contains(lines.Large, 5000) {
+			t.Errorf("the pair of 5000 lines each way is not among the lines, %v", err)
 		}
 		got, err := rows.Graph(t.Context(), nil)
 		if err != nil {
@@ -179,7 +179,11 @@ func TestRowsRelations(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			checkLines(t, rows.Lines, distinct, lines, sums, x.weight != nil)
+			got, err := rows.TakeLines(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkLines(t, got, distinct, lines, sums, x.weight != nil)
 			g, err := rows.Graph(t.Context(), nil)
 			if err != nil {
 				t.Fatal(err)

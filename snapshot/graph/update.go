@@ -33,8 +33,9 @@ type Update struct {
 	Added      *Graph
 	AddedLines *Lines
 
-	Threads  int   // 0: GOMAXPROCS; the result doesn't depend on it
-	Alloc    Alloc // for arrays by entry; nil: the Go heap
+	Threads  int         // 0: GOMAXPROCS; the result doesn't depend on it
+	Alloc    Alloc       // for arrays by entry; nil: the Go heap
+	Lists    ListOptions // where lines are collected
 	Progress func(pass string, done, total int64)
 	// Guard, if there, runs what reads the old rows, in each goroutine: they may be mapped files, where a fault of memory is an error.
 	Guard func(f func() error) error
@@ -462,10 +463,11 @@ func (u *Update) lines(ctx context.Context) (*Lines, lineDelta, error) {
 	if err != nil {
 		return nil, lineDelta{}, err
 	}
-	parts := make([]*Lines, numParts)
+	store := &blockStore{limit: u.Lists.MemBytes, spill: u.Lists.Spill, alloc: u.Lists.Alloc}
+	parts := make([]*linePart, numParts)
 	deltas := make([]lineDelta, numParts)
 	err = u.inParts(numParts, func(t int) error {
-		w := lineWriter{u: u, to: &Lines{}, old: starts[t].old, added: starts[t].added}
+		w := lineWriter{u: u, to: newLinePart(store, false), old: starts[t].old, added: starts[t].added}
 		parts[t] = w.to
 		err := u.eachRow(oldBounds, newBounds, t, func(oldRow, newRow int32) error {
 			rFrom, rTo := removed.span(oldRow)
@@ -494,7 +496,8 @@ func (u *Update) lines(ctx context.Context) (*Lines, lineDelta, error) {
 		total.pairs += d.pairs
 		total.oneDirectional += d.oneDirectional
 	}
-	return joinLines(parts), total, nil
+	lines, err := joinLines(parts, u.Alloc)
+	return lines, total, err
 }
 
 // lineStart is where a part begins in the old lines and in the added ones.
@@ -552,7 +555,7 @@ func (u *Update) numOwn(c *CSR, row int32) int64 {
 // lineWriter writes the lines of a part, those of edges that stay as they are in runs.
 type lineWriter struct {
 	u          *Update
-	to         *Lines
+	to         *linePart
 	old, added lineCursor
 	pending    int64 // edges at old that stay
 	delta      lineDelta
@@ -561,7 +564,7 @@ type lineWriter struct {
 
 func (w *lineWriter) flush() {
 	if w.pending > 0 {
-		w.old.copyTo(w.to, w.pending)
+		w.to.copyLines(&w.old, w.pending)
 		w.pending = 0
 	}
 }

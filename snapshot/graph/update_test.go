@@ -45,7 +45,10 @@ func buildLines(t *testing.T, numNodes int, lines []line, kind lineKind, threads
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := rows.Lines
+	l, err := rows.TakeLines(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	g, err := rows.Graph(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -58,12 +58,16 @@ func parseSplitLists(spec string) (lists []splitList, isList bool, err error) {
 			}
 			path += "," + items[i]
 		}
+		bad, hint := items[first], ""
 		if i > first+1 && !isFile(path) {
-			ok, first = false, first+1
+			ok, bad = false, items[first+1]
+			if !strings.Contains(bad, "=") { // more likely the rest of a name than a wrong part
+				hint = fmt.Sprintf("there is no file %s, so its commas separate", quote(path))
+			}
 		}
 		switch {
 		case !ok || path == "":
-			return nil, true, &Error{Err: ErrOption, Msg: fmt.Sprintf("splits: %s is not train=FILE, valid=FILE or test=FILE", quote(items[first]))}
+			return nil, true, &Error{Err: ErrOption, Msg: fmt.Sprintf("splits: %s is not train=FILE, valid=FILE or test=FILE", quote(bad)), Hint: hint}
 		case seen[part]:
 			return nil, true, &Error{Err: ErrOption, Msg: fmt.Sprintf("splits: %s is given twice", partNames[part])}
 		}

@@ -424,7 +424,10 @@ func TestUpdateIsFullBuild(t *testing.T) {
 					}
 				}
 				if len(a) != len(b) || t.Failed() {
-					t.Fatalf("round %d: %s\n%s", round, a["manifest.json"], b["manifest.json"])
+					at := 0
+					for ; at < min(len(a["manifest.json"]), len(b["manifest.json"])) && a["manifest.json"][at] == b["manifest.json"][at]; at++ {
+					}
+					t.Fatalf("round %d: %d files, want %d; manifests differ from byte %d: ...%.100s", round, len(a), len(b), at, a["manifest.json"][max(0, at-60):])
 				}
 				if round == 3 {
 					if err := snapshot.Verify(got, 2); err != nil {
