@@ -2,6 +2,7 @@ package format
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -264,9 +265,14 @@ func (j *Job) resume(key Digest) error {
 // removeUnfinished removes what is in OUT.partial but not in the journal, and drops
 // from the journal what is not there as it says.
 func (j *Job) removeUnfinished() error {
-	for name, want := range j.done {
-		got, err := DigestFile(filepath.Join(j.Dir, name))
-		if err != nil || got != want {
+	names := slices.Sorted(maps.Keys(j.done))
+	paths := make([]string, len(names))
+	for i, name := range names {
+		paths[i] = j.Path(name)
+	}
+	infos, errs := digestFiles(context.Background(), paths, nil)
+	for i, name := range names {
+		if errs[i] != nil || infos[i] != j.done[name] {
 			delete(j.done, name)
 		}
 	}
@@ -319,7 +325,7 @@ func (j *Job) Finish(name string) (FileInfo, error) {
 	return info, j.Enter(info)
 }
 
-// Enter enters a file into the journal that was written, synced and digested.
+// Enter enters a file into the journal that was written, synced and digested (Writer.Seal).
 func (j *Job) Enter(info FileInfo) error { return j.log(journalEntry{File: &info}) }
 
 // Publish writes the manifest, syncs the directory and puts it under its name in one
@@ -456,6 +462,9 @@ func LinkOrCopy(src, dst, mode string) error {
 	_, err = out.ReadFrom(in)
 	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
 		os.Remove(dst)
+		if info, statErr := in.Stat(); statErr == nil {
+			err = roomError(err, dst, fmt.Sprintf("%d bytes are wanted there", info.Size()))
+		}
 	}
 	return err
 }

@@ -186,6 +186,41 @@ func TestAbort(t *testing.T) {
 	wantArtefact(t, out, id, "one")
 }
 
+// TestConcurrentFinish finishes files side by side, as they come: all of them are in the journal, and a rerun takes them over.
+func TestConcurrentFinish(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	j := begin(t, out, digest(1))
+	const n = 40
+	var infos [n]FileInfo
+	var errs [n]error
+	var group sync.WaitGroup
+	for i := range n {
+		group.Go(func() {
+			name := fmt.Sprintf("%d.bin", i)
+			if errs[i] = writeSync(j.Path(name), []byte(strings.Repeat("x", i))); errs[i] != nil {
+				return
+			}
+			if i%2 == 0 {
+				infos[i], errs[i] = j.Finish(name)
+			} else if infos[i], errs[i] = DigestFile(j.Path(name)); errs[i] == nil {
+				errs[i] = j.Enter(infos[i])
+			}
+		})
+	}
+	group.Wait()
+	if err := errors.Join(errs[:]...); err != nil {
+		t.Fatal(err)
+	}
+	j.Abort(true)
+	j = begin(t, out, digest(1))
+	defer j.Abort(false)
+	for i, want := range infos {
+		if got, ok := j.Done(want.Name); !ok || got != want || int(got.SizeBytes) != i {
+			t.Errorf("rerun: Done says %v, %t, want %v", got, ok, want)
+		}
+	}
+}
+
 func TestPublishCheckFails(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	id := publish(t, out, "one")

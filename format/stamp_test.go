@@ -130,7 +130,7 @@ func TestUpToDate(t *testing.T) {
 			out, in1, in2 := filepath.Join(dir, "out"), filepath.Join(dir, "in1"), filepath.Join(dir, "in2")
 			write(t, in1, "first")
 			write(t, in2, "second")
-			stamps, err := StampInputs(t.Context(), []string{in1, in2})
+			stamps, err := StampInputs(t.Context(), []string{in1, in2}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -139,7 +139,7 @@ func TestUpToDate(t *testing.T) {
 				t.Fatal(err)
 			}
 			k, inputs := c.change(t, out, in1, in2)
-			got, ok, err := UpToDate(out, "vector", k, inputs)
+			got, ok, err := UpToDate(t.Context(), out, "vector", k, inputs)
 			if err != nil || ok != c.want || ok && got != id {
 				t.Errorf("got %v, %t, %v, want %v, %t", got, ok, err, id, c.want)
 			}
@@ -150,16 +150,16 @@ func TestUpToDate(t *testing.T) {
 func TestUpToDateFailures(t *testing.T) {
 	dir := t.TempDir()
 	in, out := filepath.Join(dir, "in"), filepath.Join(dir, "out")
-	if _, err := StampInputs(t.Context(), []string{in}); !errors.Is(err, os.ErrNotExist) {
+	if _, err := StampInputs(t.Context(), []string{in}, nil); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("stamps of an absent input: %v", err)
 	}
 	if err := os.WriteFile(in, []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok, err := UpToDate(out, "vector", digest(1), []string{in}); ok || err != nil {
+	if _, ok, err := UpToDate(t.Context(), out, "vector", digest(1), []string{in}); ok || err != nil {
 		t.Errorf("no artefact: %t, %v", ok, err)
 	}
-	stamps, err := StampInputs(t.Context(), []string{in})
+	stamps, err := StampInputs(t.Context(), []string{in}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,13 +170,13 @@ func TestUpToDateFailures(t *testing.T) {
 	if err := os.Remove(in); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok, err := UpToDate(out, "vector", digest(1), []string{in}); ok || !errors.Is(err, os.ErrNotExist) {
+	if _, ok, err := UpToDate(t.Context(), out, "vector", digest(1), []string{in}); ok || !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("input removed: %t, %v", ok, err)
 	}
 	if err := os.Mkdir(in, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := StampInputs(t.Context(), []string{in}); err == nil {
+	if _, err := StampInputs(t.Context(), []string{in}, nil); err == nil {
 		t.Error("a directory has a stamp")
 	}
 }
@@ -189,7 +189,7 @@ func TestUnchanged(t *testing.T) {
 		}
 	}
 	write("one")
-	stamps, err := StampInputs(t.Context(), []string{path})
+	stamps, err := StampInputs(t.Context(), []string{path}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +207,7 @@ func TestUnchanged(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	write("one")
-	if _, err := StampInputs(ctx, []string{path}); !errors.Is(err, context.Canceled) {
+	if _, err := StampInputs(ctx, []string{path}, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }

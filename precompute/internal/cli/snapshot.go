@@ -149,7 +149,7 @@ func runSnapshot(c *cobra.Command, env *command.Env, f *snapshotFlags) error {
 	var id format.Digest
 	fresh := false
 	if !f.fromStdin() { // whose content nobody knows yet
-		if id, fresh, err = format.UpToDate(f.out, snapshot.Kind, key, inputs); err != nil {
+		if id, fresh, err = format.UpToDate(c.Context(), f.out, snapshot.Kind, key, inputs); err != nil {
 			return err
 		}
 	}
@@ -247,7 +247,7 @@ func startStamps(ctx context.Context, inputs []string) *stamping {
 	s := &stamping{done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
-		s.stamps, s.err = format.StampInputs(ctx, inputs)
+		s.stamps, s.err = format.StampInputs(ctx, inputs, nil)
 	}()
 	return s
 }
