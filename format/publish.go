@@ -29,7 +29,8 @@ var ErrBusy = errors.New("another job is building this artefact")
 // Job builds one artefact directory. Files go into Dir; Finish enters a file into the
 // journal, so that a rerun after a kill finds it by Done; Publish makes the whole
 // directory visible under its name in one step. A Job is not for concurrent use but
-// for Done, Finish and Enter, which may be called from several goroutines after Resume.
+// for Done, Finish and Enter, which may be called from several goroutines after Resume
+// or Await.
 type Job struct {
 	Out string // final place
 	Dir string // OUT.partial
@@ -39,6 +40,7 @@ type Job struct {
 	done    map[string]FileInfo
 	journal *os.File
 	stamps  *stampFile // for Publish to save
+	later   func() (Digest, error)
 }
 
 // journalEntry is one line of OUT.state/journal.
@@ -85,6 +87,22 @@ func Lock(out, kind string) (*Job, error) {
 // the content: files of an interrupted job with the same key are kept (see Done), those
 // of another are removed.
 func (j *Job) Resume(key Digest) error { return j.openJournal(key) }
+
+// ResumeLater puts Resume off until Await, which takes the key from key then: it may hang on inputs that are still being digested.
+func (j *Job) ResumeLater(key func() (Digest, error)) { j.later = key }
+
+// Await resumes a job that ResumeLater put off; it does nothing where Resume was called. To be called before anything is written.
+func (j *Job) Await() error {
+	if j.later == nil {
+		return nil
+	}
+	key, err := j.later()
+	if err != nil {
+		return err
+	}
+	j.later = nil
+	return j.Resume(key)
+}
 
 // resolveOut makes out absolute, follows a symbolic link at its end, and refuses what
 // Publish must not replace: anything but an artefact of that kind, and places within one.

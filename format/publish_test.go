@@ -221,6 +221,47 @@ func TestConcurrentFinish(t *testing.T) {
 	}
 }
 
+// TestResumeLater takes the key when it is there; nothing is touched before, or without it.
+func TestResumeLater(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	j := begin(t, out, digest(1))
+	info := put(t, j, "a.bin", "one")
+	j.Abort(true)
+	lock := func() *Job {
+		j, err := Lock(out, "vector")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j
+	}
+	j = lock()
+	wrong := errors.New("the input changed")
+	j.ResumeLater(func() (Digest, error) { return Digest{}, wrong })
+	if err := j.Await(); err != wrong || !exists(j.Path("a.bin")) {
+		t.Errorf("got %v; the finished file is there: %t", err, exists(j.Path("a.bin")))
+	}
+	j.Abort(true)
+	j, calls := lock(), 0
+	j.ResumeLater(func() (Digest, error) { calls++; return digest(1), nil })
+	if _, ok := j.Done("a.bin"); ok || calls > 0 {
+		t.Errorf("done before Await: %t, %d calls", ok, calls)
+	}
+	for range 2 {
+		if err := j.Await(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, ok := j.Done("a.bin"); !ok || got != info || calls != 1 {
+		t.Errorf("Done says %v, %t after %d calls, want %v", got, ok, calls, info)
+	}
+	j.Abort(false)
+	j = begin(t, out, digest(1)) // nothing was put off
+	if err := j.Await(); err != nil {
+		t.Error(err)
+	}
+	j.Abort(false)
+}
+
 func TestPublishCheckFails(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	id := publish(t, out, "one")

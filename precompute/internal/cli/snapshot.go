@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prelift/prelift/format"
@@ -181,8 +182,8 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 	}
 	defer func() { job.Abort(c.Context().Err() != nil) }() // nothing once it is published
 	ctx, cancel := context.WithCancel(c.Context())
-	digests := startStamps(ctx, inputs) // beside the reading
-	defer digests.wait()
+	digests := startStamps(ctx, inputs, env.Progress) // beside all that happens before the first file is written
+	defer func() { <-digests.done }()
 	defer cancel()
 	scratch := snapshot.NewScratch(f.memBytes, f.in.TmpDir)
 	defer scratch.Close()
@@ -202,27 +203,21 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 	for _, w := range warnings {
 		env.Note("warning", w)
 	}
-	env.Progress.Step("digest inputs", 0, 0)
-	stamps, err := digests.wait()
-	if err == nil {
-		err = format.Unchanged(stamps)
-	}
-	if err != nil {
-		return id, nil, nil, command.BadInput(err)
-	}
-	if f.fromStdin() {
-		key = format.Digest([]byte(rand.Text() + rand.Text())[:len(key)]) // no other job's files are of any use
-	}
-	jobKey, err := format.JobKey(key, stamps)
-	if err != nil {
-		return id, nil, nil, err
-	}
-	if err := job.Resume(jobKey); err != nil {
-		return id, nil, nil, err
-	}
-	if !f.fromStdin() {
-		job.Remember(key, stamps)
-	}
+	job.ResumeLater(func() (format.Digest, error) {
+		stamps, err := digests.wait()
+		if err == nil {
+			err = format.Unchanged(stamps)
+		}
+		if err != nil {
+			return key, command.BadInput(err)
+		}
+		if f.fromStdin() {
+			key = format.Digest([]byte(rand.Text() + rand.Text())[:len(key)]) // no other job's files are of any use
+		} else {
+			job.Remember(key, stamps)
+		}
+		return format.JobKey(key, stamps)
+	})
 	f.params.FeatureNorm, f.params.MissingFeatures = f.in.FeatureNorm, f.in.MissingFeatures
 	id, m, err = snapshot.Build(ctx, job, tables, f.params, snapshot.Options{Threads: f.threads, Scratch: scratch, Progress: env.Progress.Step})
 	if err == nil {
@@ -238,21 +233,29 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 
 // stamping digests inputs in the background.
 type stamping struct {
-	stamps []format.Stamp
-	err    error
-	done   chan struct{}
+	stamps   []format.Stamp
+	err      error
+	done     chan struct{}
+	progress *command.Progress
+	awaited  atomic.Bool // and so worth a word
 }
 
-func startStamps(ctx context.Context, inputs []string) *stamping {
-	s := &stamping{done: make(chan struct{})}
+func startStamps(ctx context.Context, inputs []string, progress *command.Progress) *stamping {
+	s := &stamping{done: make(chan struct{}), progress: progress}
 	go func() {
 		defer close(s.done)
-		s.stamps, s.err = format.StampInputs(ctx, inputs, nil)
+		s.stamps, s.err = format.StampInputs(ctx, inputs, func(done, total int64) {
+			if s.awaited.Load() {
+				progress.Step("digest inputs", done, total)
+			}
+		})
 	}()
 	return s
 }
 
 func (s *stamping) wait() ([]format.Stamp, error) {
+	s.progress.Step("digest inputs", 0, 0)
+	s.awaited.Store(true)
 	<-s.done
 	return s.stamps, s.err
 }
