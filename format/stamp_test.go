@@ -1,12 +1,18 @@
 package format
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"time"
 )
 
@@ -178,6 +184,80 @@ func TestUpToDateFailures(t *testing.T) {
 	}
 	if _, err := StampInputs(t.Context(), []string{in}, nil); err == nil {
 		t.Error("a directory has a stamp")
+	}
+}
+
+// TestStampInputsProgress digests several files side by side: the digests are those of each, and the bytes add up.
+func TestStampInputsProgress(t *testing.T) {
+	dir := t.TempDir()
+	var paths []string
+	total := int64(0)
+	for i, size := range []int{0, 1, blockBytes - 1, blockBytes, blockBytes + 1, 2*blockBytes + 5} {
+		content := make([]byte, size)
+		for k := range content {
+			content[k] = byte(k*7 + k>>8 + i)
+		}
+		paths = append(paths, filepath.Join(dir, fmt.Sprint(i)))
+		if err := os.WriteFile(paths[i], content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		total += int64(size)
+	}
+	var most atomic.Int64
+	stamps, err := StampInputs(t.Context(), paths, func(done, of int64) {
+		if of != total || done > total {
+			t.Errorf("%d of %d bytes are done, there are %d", done, of, total)
+		}
+		for old := most.Load(); done > old && !most.CompareAndSwap(old, done); old = most.Load() {
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := most.Load(); got != total {
+		t.Errorf("%d of %d bytes were reported", got, total)
+	}
+	for i, s := range stamps {
+		content, err := os.ReadFile(paths[i])
+		if err != nil || s.Path != paths[i] || s.SHA256 != sha256.Sum256(content) || int(s.SizeBytes) != len(content) {
+			t.Errorf("%s: stamp %+v, %v", paths[i], s, err)
+		}
+	}
+}
+
+// TestStampInputsEnds stops digests in the middle of a file, and has an input change there.
+func TestStampInputsEnds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "in")
+	if err := os.WriteFile(path, make([]byte, 5*blockBytes), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	blocks := 0
+	if _, err := StampInputs(ctx, []string{path}, func(done, total int64) {
+		if blocks++; done >= 2*blockBytes {
+			cancel()
+		}
+	}); !errors.Is(err, context.Canceled) || blocks != 2 {
+		t.Errorf("got %v after %d blocks, want an end after 2", err, blocks)
+	}
+	if _, err := StampInputs(t.Context(), []string{path}, func(done, total int64) {
+		if done == blockBytes {
+			if err := os.Truncate(path, 5*blockBytes+1); err != nil {
+				t.Error(err)
+			}
+		}
+	}); err == nil || !strings.Contains(err.Error(), "changed while it was read") {
+		t.Errorf("a file that grew meanwhile: %v", err)
+	}
+}
+
+// TestEachBlockFailure wants what was read before an error to be taken, and the error.
+func TestEachBlockFailure(t *testing.T) {
+	wrong := errors.New("the disk is gone")
+	got := 0
+	err := eachBlock(t.Context(), io.MultiReader(bytes.NewReader(make([]byte, blockBytes+3)), iotest.ErrReader(wrong)), func(b []byte) { got += len(b) })
+	if !errors.Is(err, wrong) || got != blockBytes+3 {
+		t.Errorf("got %d bytes, %v", got, err)
 	}
 }
 
