@@ -123,6 +123,13 @@ func (f *File) Name() string { return filepath.Base(f.path) }
 // SizeBytes returns the file's size.
 func (f *File) SizeBytes() int64 { return int64(len(f.data)) }
 
+// Drop takes what has been read of the file out of this process's memory; it comes back when it is read again. Not after Close.
+func (f *File) Drop() {
+	if len(f.data) > 0 {
+		dropPages(f.data)
+	}
+}
+
 // Close unmaps the file. Views taken from it must not be used any more.
 func (f *File) Close() error {
 	if f.data == nil {

@@ -52,8 +52,10 @@ type Snapshot struct {
 	gcn, mean graph.Norm
 	named     []byte // a bit a node, where tables name some (IsNamed)
 	files     []*format.File
-	base      bool // opened to be updated: what is computed anew is left out
-	checked   bool // by the writer, in this process: what is in the files needs no second look
+	base      bool     // opened to be updated: what is computed anew is left out
+	scratch   *Scratch // says when memory is short; nil: never
+	undo      []func() // stop that
+	checked   bool     // by the writer, in this process: what is in the files needs no second look
 }
 
 // ReadManifest reads and checks the manifest of the snapshot in dir.
@@ -135,6 +137,10 @@ func (s *Snapshot) open() error {
 
 // Close unmaps the files.
 func (s *Snapshot) Close() error {
+	for _, f := range s.undo {
+		f()
+	}
+	s.undo = nil
 	var first error
 	for _, f := range s.files {
 		if err := f.Close(); err != nil && first == nil {
@@ -186,6 +192,9 @@ func (s *Snapshot) records(name string, kind format.FileKind) ([]*format.Record,
 		return nil, err
 	}
 	s.files = append(s.files, f)
+	if s.scratch != nil {
+		s.undo = append(s.undo, s.scratch.dropAlso(f.Drop))
+	}
 	if err := f.VerifyPadding(); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,6 +26,7 @@ type Scratch struct {
 	arrays int64    // bytes of memory
 	spill  *spillFile
 	views  []mmap.MMap // of files, whose pages may leave memory at any time
+	drops  []*dropper  // have pages of other files leave it
 	stop   chan struct{}
 	done   sync.WaitGroup
 }
@@ -142,6 +144,28 @@ func (s *Scratch) watch(m mmap.MMap) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.views = append(s.views, m)
+	s.startWatch()
+}
+
+// dropper makes the pages of a file leave memory.
+type dropper struct{ drop func() }
+
+// dropAlso has drop called where memory is short, until the result is called or s closed. drop isn't called any more, nor running, then.
+func (s *Scratch) dropAlso(drop func()) (undo func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := &dropper{drop}
+	s.drops = append(s.drops, d)
+	s.startWatch()
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.drops = slices.DeleteFunc(s.drops, func(x *dropper) bool { return x == d })
+	}
+}
+
+// startWatch begins to look at the memory; the caller holds mu.
+func (s *Scratch) startWatch() {
 	if s.memBytes == 0 || s.stop != nil {
 		return
 	}
@@ -167,6 +191,9 @@ func (s *Scratch) dropViews() {
 	defer s.mu.Unlock()
 	for _, m := range s.views {
 		unix.Madvise(m, unix.MADV_DONTNEED) // shared mappings of files: the content stays
+	}
+	for _, d := range s.drops {
+		d.drop()
 	}
 }
 

@@ -13,17 +13,18 @@ import (
 )
 
 // largeTables has 200,000 lines over 3,000 nodes in the scratch space, 1.6 MB and more.
-func largeTables(t *testing.T, s *Scratch, weighted bool) (*Tables, error) {
+func largeTables(t *testing.T, s *Scratch, weighted, relational bool) (*Tables, error) {
 	t.Helper()
 	const numNodes, numLines = 3000, 200_000
 	var ids []string
 	for v := range numNodes {
 		ids = append(ids, string([]byte{'n', byte('0' + v/1000), byte('0' + v/100%10), byte('0' + v/10%10), byte('0' + v%10)}))
 	}
-	list := graph.NewEdgeList(s.ListOptions(weighted, false))
+	list := graph.NewEdgeList(s.ListOptions(weighted, relational))
 	r := rand.New(rand.NewPCG(5, 6))
 	var ends []int32
 	var weight []float32
+	var rel []int32
 	for range numLines {
 		ends = append(ends, int32(r.Float64()*r.Float64()*numNodes), r.Int32N(numNodes))
 		weight = append(weight, r.Float32())
@@ -31,22 +32,30 @@ func largeTables(t *testing.T, s *Scratch, weighted bool) (*Tables, error) {
 	if !weighted {
 		weight = nil
 	}
-	return &Tables{IDs: idsOf(CollationBytes, ids...), Edges: list}, list.Append(ends, weight, nil)
+	tables := &Tables{IDs: idsOf(CollationBytes, ids...), Edges: list}
+	if relational {
+		tables.RelNames = []string{"a", "b", "c"}
+		for range numLines {
+			rel = append(rel, r.Int32N(3))
+		}
+	}
+	return tables, list.Append(ends, weight, rel)
 }
 
 // A build with next to no memory, its edges and arrays on the disk, gives the bytes of one with plenty.
 func TestBuildSpilled(t *testing.T) {
 	for _, c := range []struct {
-		direction Direction
-		weighted  bool
-	}{{Undirected, false}, {Undirected, true}, {Directed, false}, {Directed, true}} {
+		direction  Direction
+		weighted   bool
+		relational bool
+	}{{Undirected, false, false}, {Undirected, true, false}, {Directed, false, false}, {Directed, true, false}, {Undirected, false, true}, {Directed, true, true}} {
 		p := fullParams
 		p.Direction = c.direction
 		build := func(memBytes int64, threads int) (format.Digest, int64) {
 			tmp := t.TempDir()
 			s := NewScratch(memBytes, tmp)
 			defer s.Close()
-			tables, err := largeTables(t, s, c.weighted)
+			tables, err := largeTables(t, s, c.weighted, c.relational)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +81,7 @@ func TestBuildSpilled(t *testing.T) {
 			t.Errorf("only %d bytes spilled", spilled)
 		}
 		if got != want {
-			t.Errorf("%s, weighted %t: id %s from the disk, %s from memory", c.direction, c.weighted, got, want)
+			t.Errorf("%s, weighted %t, relational %t: id %s from the disk, %s from memory", c.direction, c.weighted, c.relational, got, want)
 		}
 	}
 }
@@ -89,7 +98,7 @@ func TestScratchDiskFull(t *testing.T) {
 	defer syscall.Unmount(tmp, syscall.MNT_DETACH)
 	s := NewScratch(256<<10, tmp)
 	defer s.Close()
-	_, err := largeTables(t, s, false)
+	_, err := largeTables(t, s, false, false)
 	if err == nil || !strings.Contains(err.Error(), "--tmp") || !strings.Contains(err.Error(), "no space left") || !strings.Contains(err.Error(), tmp) {
 		t.Errorf("edges: got %v", err)
 	}
@@ -99,4 +108,27 @@ func TestScratchDiskFull(t *testing.T) {
 	if left, _ := os.ReadDir(tmp); len(left) > 0 {
 		t.Errorf("%d files are left", len(left))
 	}
+}
+
+// Files of others are dropped while memory is short, and not once that is undone.
+func TestScratchDropsAlso(t *testing.T) {
+	s := NewScratch(1, t.TempDir()) // less than any process has
+	defer s.Close()
+	calls := make(chan bool, 1000)
+	undo := s.dropAlso(func() { calls <- true })
+	<-calls
+	undo()
+	for len(calls) > 0 {
+		<-calls
+	}
+	other := make(chan bool, 1000)
+	s.dropAlso(func() { other <- true })
+	<-other
+	<-other
+	if len(calls) > 0 {
+		t.Error("dropped once more")
+	}
+	unlimited := NewScratch(0, "")
+	unlimited.dropAlso(func() { t.Error("dropped without a limit") })()
+	unlimited.Close()
 }

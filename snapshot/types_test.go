@@ -1,8 +1,10 @@
 package snapshot
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -88,6 +90,17 @@ func TestRelations(t *testing.T) {
 		if !slices.Equal(s.Hop1.Compact, merged.Hop1.Compact) || !slices.Equal(s.Hop2.Indices, merged.Hop2.Indices) || !slices.Equal(s.Order, merged.Order) {
 			t.Errorf("seed %d: index or order aren't those of the merged graph", seed)
 		}
+		d, err := Describe(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mergedD, err := Describe(merged.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(d.Hop1, mergedD.Hop1) {
+			t.Errorf("seed %d: the index is described as %+v, of the merged graph as %+v", seed, d.Hop1, mergedD.Hop1)
+		}
 	}
 }
 
@@ -152,6 +165,71 @@ func TestOneRelation(t *testing.T) {
 	d, err := Describe(dir)
 	if err != nil || d.NumRels != 1 || !slices.Equal(d.Relations, []NamedCount{{"only", 2}}) {
 		t.Errorf("%+v, %v", d.Relations, err)
+	}
+}
+
+// Numbers of relations and types beyond those that have names, and names that aren't as many, are refused on opening; rows and names out of
+// order by Verify.
+func TestRelationFaults(t *testing.T) {
+	none := func(*Manifest) {}
+	const open, verify = true, false
+	setInt32 := func(file string, kind format.Kind, x int32) func(string, *format.SectionSpec) {
+		return func(name string, s *format.SectionSpec) {
+			if name == file && s.Kind == kind {
+				binary.LittleEndian.PutUint32(s.Data, uint32(x))
+			}
+		}
+	}
+	for _, tc := range []struct {
+		name, want string
+		lie        func(m *Manifest)
+		spoil      func(file string, s *format.SectionSpec)
+		atOpen     bool
+	}{
+		{"relation without a name", "block.rel is 3", none, setInt32(TopologyFile, format.BlockRel, 3), open},
+		{"the same of the out-rows", "transpose.rel is 3", none, setInt32(TopologyFile, format.TransposeRel, 3), open},
+		{"type without a name", "nodes.type is 2", none, setInt32(TypesFile, format.NodesType, 2), open},
+		{"fewer relations counted than named", "no names of the relations", func(m *Manifest) { m.NumRels++; m.EdgesPerRel = append(m.EdgesPerRel, 0) }, nil, open},
+		{"fewer counts than relations", "3 relations, edges are counted for 2", func(m *Manifest) { m.EdgesPerRel = m.EdgesPerRel[:2] }, nil, open},
+		{"more types named than counted", "no types of the nodes or their names", func(m *Manifest) { m.NodesPerType = append(m.NodesPerType, 0) }, nil, open},
+		{"a relation that rows hold twice", "relations within each", none, func(file string, s *format.SectionSpec) {
+			if file == TopologyFile && (s.Kind == format.BlockRel || s.Kind == format.TransposeRel) {
+				clear(s.Data)
+			}
+		}, verify},
+		{"relations of the out-rows alone", "in the in-rows only", none, setInt32(TopologyFile, format.TransposeRel, 0), verify},
+		{"names of relations out of order", `names "c" and "b"`, none, func(file string, s *format.SectionSpec) {
+			if file == RelationsFile && s.Kind == format.NamesBytes {
+				s.Data[0] = 'c'
+			}
+		}, verify},
+		{"names of types out of order", `names`, none, func(file string, s *format.SectionSpec) {
+			if file == TypesFile && s.Kind == format.NamesOffsets {
+				binary.LittleEndian.PutUint64(s.Data[8:], 1)
+			}
+		}, verify},
+	} {
+		p := fullParams
+		p.Direction = Directed
+		dir := buildIn(t, relTables(3, 0, false), p, 1)
+		if tc.spoil == nil {
+			rewrite(t, dir, tc.lie)
+		} else {
+			rewriteSections(t, dir, tc.lie, tc.spoil)
+		}
+		s, err := Open(dir)
+		if s != nil {
+			s.Close()
+		}
+		if !tc.atOpen {
+			if err != nil {
+				t.Errorf("%s: Open: %v", tc.name, err)
+			}
+			err = Verify(dir, 1)
+		}
+		if err == nil || !format.IsCorrupt(err) || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: got %v, want %q", tc.name, err, tc.want)
+		}
 	}
 }
 

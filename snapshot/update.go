@@ -68,9 +68,10 @@ func (e *ChangeError) Error() string {
 // needsBuild is what a change that can't be made as one is told.
 const needsBuild = "build the snapshot in full"
 
-// OpenBase opens a snapshot to be updated: all but what is computed anew.
-func OpenBase(dir string) (*Snapshot, error) {
-	s := &Snapshot{Dir: dir, base: true}
+// OpenBase opens a snapshot to be updated: all but what is computed anew. Its files share the memory of scratch, which may be nil, and must be
+// closed before it.
+func OpenBase(dir string, scratch *Scratch) (*Snapshot, error) {
+	s := &Snapshot{Dir: dir, base: true, scratch: scratch}
 	if err := s.open(); err != nil {
 		s.Close()
 		return nil, err
@@ -180,6 +181,7 @@ func (u *updater) apply(ctx context.Context) (Params, error) {
 	if err := u.numberRels(removedGraph); err != nil {
 		return p, err
 	}
+	u.progress("copy tables", 0, 0)
 	if err := u.copyTables(); err != nil {
 		return p, err
 	}
@@ -417,7 +419,7 @@ func (u *updater) graphUpdate(removed *graph.Graph) *graph.Update {
 	return &graph.Update{
 		In: u.base.In, Out: u.base.Out, Lines: u.base.Lines,
 		Audit:   graph.Audit{NumLines: int64(a.NumLines), NumPairs: int64(a.NumPairs), OneDirectional: int64(a.OneDirectional)},
-		Removed: removed, Threads: u.opt.Threads, Alloc: u.opt.Scratch.array, Guard: u.guard,
+		Removed: removed, Threads: u.opt.Threads, Alloc: u.opt.Scratch.array, Progress: u.progress, Guard: u.guard,
 	}
 }
 
@@ -512,7 +514,7 @@ func (u *updater) numberNodes() error {
 		g++
 	}
 	addRun(nodeRun{false, at, n})
-	if first := u.runs[0]; !first.fresh && first.to == n {
+	if u.runs[0] == (nodeRun{false, 0, n}) {
 		return nil // the same numbers
 	}
 	u.number = make([]int32, n)
@@ -617,6 +619,7 @@ func (u *updater) copyRows(ctx context.Context, removed *graph.Graph) error {
 	if slices.Equal(u.base.RelNames, u.tables.RelNames) {
 		g.RelNumber = nil
 	}
+	u.progress("sort change", 0, 0)
 	if add := u.change.Add; add != nil && add.Edges.Len() > 0 {
 		list, err := u.addedLines(add)
 		if err != nil {
@@ -632,13 +635,15 @@ func (u *updater) copyRows(ctx context.Context, removed *graph.Graph) error {
 		}
 	}
 	u.opt.Scratch.freeEdges()
-	u.progress("copy rows", 0, 0)
 	rows, lines, err := g.Graph(ctx)
 	if err != nil {
 		return u.nameNodes(err)
 	}
 	u.graph = rows
 	u.keepLines(lines)
+	for _, f := range u.base.files {
+		f.Drop() // what is still needed of it is read once
+	}
 	return nil
 }
 

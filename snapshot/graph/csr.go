@@ -76,6 +76,24 @@ func (c *CSR) neighbours(v int32) int64 {
 	return c.Degree(v) - (end - first)
 }
 
+// distinct returns the number of nodes other than v in row v, each counted once whatever its relations. O(log degree) without relations, else O(degree).
+func (c *CSR) distinct(v int32) int64 {
+	if c.Rel == nil {
+		return c.neighbours(v)
+	}
+	n, previous := int64(0), v
+	for _, u := range c.Row(v) {
+		if u != previous && u != v {
+			n++
+		}
+		previous = u
+	}
+	return n
+}
+
+// errRelations is what is wrong with rows that may hold a neighbour twice where each neighbour counts once.
+var errRelations = errors.New("the rows have relations, want CSR.Simple of them")
+
 // Simple returns the rows without relations: each neighbour once, in memory of alloc; c itself where it has none. Weights are left out then.
 func (c *CSR) Simple(alloc Alloc) (*CSR, error) {
 	if c.Rel == nil {

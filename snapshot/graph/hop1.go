@@ -108,12 +108,15 @@ type Hop1 struct {
 	Large      []uint8
 }
 
-// BuildHop1 makes the index of c's rows. The result does not depend on opt.Threads. O(N log degree + E).
-// An error is about opt, or Alloc's.
+// BuildHop1 makes the index of c's rows, which have no relations (CSR.Simple takes them away). The result does not
+// depend on opt.Threads. O(N log degree + E). An error is about c's relations, opt, or Alloc's.
 func BuildHop1(c *CSR, opt HopOptions) (*Hop1, error) {
 	opt, err := opt.withDefaults()
 	if err != nil {
 		return nil, err
+	}
+	if c.Rel != nil {
+		return nil, errRelations
 	}
 	numNodes := c.NumNodes()
 	numGroups := (numNodes + groupRows - 1) / groupRows
@@ -429,14 +432,14 @@ func (h *Hop1) SizeBytes() int64 {
 		4*int64(len(h.ChunkBase)) + 4*int64(len(h.ChunkStart)) + int64(len(h.Large))
 }
 
-// InformationBits returns sum over v of log2 C(N, d[v]), d without self loops: what any code needs that
-// tells all sets of rows of these degrees apart.
+// InformationBits returns sum over v of log2 C(N, d[v]), d the neighbours of v without self loops, each counted once
+// whatever its relations: what any code needs that tells all sets of neighbours of these sizes apart.
 func InformationBits(c *CSR) float64 {
 	n := c.NumNodes()
 	all, _ := math.Lgamma(float64(n) + 1)
 	total := 0.0
 	for v := range n {
-		d := float64(c.neighbours(int32(v)))
+		d := float64(c.distinct(int32(v)))
 		chosen, _ := math.Lgamma(d + 1)
 		rest, _ := math.Lgamma(float64(n) - d + 1)
 		total += all - chosen - rest

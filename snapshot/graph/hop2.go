@@ -50,12 +50,15 @@ type Hop2Audit struct {
 // result depends on nothing else; not on threads.
 //
 // Time is O(E log ExpandLimit + N min(ExpandLimit^2, what fills a row)), twice where rows are forced; beside
-// the result it needs 4 bytes an entry and 4 bytes a node for each thread. Errors: about opt, lengths that
-// differ, and ctx's, which is looked at every few hundred rows.
+// the result it needs 4 bytes an entry and 4 bytes a node for each thread. The rows have no relations (CSR.Simple).
+// Errors: about relations, opt, lengths that differ, and ctx's, which is looked at every few hundred rows.
 func BuildHop2(ctx context.Context, c *CSR, keys []uint64, opt HopOptions) (*Hop2, Hop2Audit, error) {
 	opt, err := opt.withDefaults()
 	if err != nil {
 		return nil, Hop2Audit{}, err
+	}
+	if c.Rel != nil {
+		return nil, Hop2Audit{}, errRelations
 	}
 	numNodes := c.NumNodes()
 	if len(keys) != numNodes {

@@ -9,7 +9,8 @@ import "slices"
 // "Reducing the bandwidth of sparse symmetric matrices", 1969; not reversed).
 //
 // in has the in-rows; out the out-rows of a directed graph, nil for an undirected one. Degree is the
-// number of entries in both, self loops left out. Iterative; O(N log N + E).
+// number of entries in both, self loops left out; so of rows with relations a neighbour counts once for each, and
+// CSR.Simple gives the order by neighbours. Iterative; O(N log N + E).
 func BFSOrder(in, out *CSR, labels []int32, numComponents int) []int32 {
 	numNodes := in.NumNodes()
 	degrees := orderDegrees(in, out)

@@ -33,8 +33,9 @@ type Update struct {
 	Added      *Graph
 	AddedLines *Lines
 
-	Threads int   // 0: GOMAXPROCS; the result doesn't depend on it
-	Alloc   Alloc // for arrays by entry; nil: the Go heap
+	Threads  int   // 0: GOMAXPROCS; the result doesn't depend on it
+	Alloc    Alloc // for arrays by entry; nil: the Go heap
+	Progress func(pass string, done, total int64)
 	// Guard, if there, runs what reads the old rows, in each goroutine: they may be mapped files, where a fault of memory is an error.
 	Guard func(f func() error) error
 }
@@ -94,10 +95,12 @@ func (u *Update) Graph(ctx context.Context) (*Graph, *Lines, error) {
 	if err := u.guard(func() error { return u.Check(nil) }); err != nil {
 		return nil, nil, err
 	}
+	u.progress("copy lines")
 	lines, delta, err := u.lines(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
+	u.progress("copy rows")
 	in, err := u.rows(ctx, &u.In, inOf(u.Removed), inOf(u.Added))
 	if err != nil {
 		return nil, nil, err
@@ -110,6 +113,7 @@ func (u *Update) Graph(ctx context.Context) (*Graph, *Lines, error) {
 		}
 		g.Out = &out
 	}
+	u.progress("count")
 	g.Audit = audit(g, numThreads(u.Threads))
 	a := &g.Audit
 	a.NumLines = u.Audit.NumLines + delta.lines
@@ -120,6 +124,12 @@ func (u *Update) Graph(ctx context.Context) (*Graph, *Lines, error) {
 		a.OneDirectional = u.Audit.OneDirectional + delta.oneDirectional
 	}
 	return g, lines, nil
+}
+
+func (u *Update) progress(pass string) {
+	if u.Progress != nil {
+		u.Progress(pass, 0, 0)
+	}
 }
 
 func inOf(g *Graph) *CSR {
@@ -448,7 +458,7 @@ func (u *Update) lines(ctx context.Context) (*Lines, lineDelta, error) {
 	old, removed, added := &u.In, inOf(u.Removed), inOf(u.Added)
 	oldBounds, newBounds := u.parts(old)
 	numParts := len(oldBounds) - 1
-	starts, err := u.lineStarts(oldBounds, newBounds)
+	own, starts, err := u.lineStarts(oldBounds, newBounds)
 	if err != nil {
 		return nil, lineDelta{}, err
 	}
@@ -461,7 +471,9 @@ func (u *Update) lines(ctx context.Context) (*Lines, lineDelta, error) {
 			rFrom, rTo := removed.span(oldRow)
 			aFrom, aTo := added.span(newRow)
 			if rFrom == rTo && aFrom == aTo {
-				w.pending += u.numOwn(old, oldRow)
+				if oldRow >= 0 {
+					w.pending += int64(own[oldRow])
+				}
 				return nil
 			}
 			if err := w.row(old, removed, added, oldRow, newRow); err != nil {
@@ -488,25 +500,32 @@ func (u *Update) lines(ctx context.Context) (*Lines, lineDelta, error) {
 // lineStart is where a part begins in the old lines and in the added ones.
 type lineStart struct{ old, added lineCursor }
 
-// lineStarts returns the starts of all parts, which takes a look at every code before the last.
-func (u *Update) lineStarts(oldBounds, newBounds []int32) ([]lineStart, error) {
+// lineStarts returns how many edges have their lines at each old row, and the starts of all parts, which takes a look at every code before
+// the last.
+func (u *Update) lineStarts(oldBounds, newBounds []int32) (own []uint32, starts []lineStart, err error) {
 	numParts := len(oldBounds) - 1
-	own := make([]int64, numParts)
-	err := u.inParts(numParts, func(t int) error {
+	own = make([]uint32, u.In.NumNodes())
+	ownOf := make([]int64, numParts)
+	err = u.inParts(numParts, func(t int) error {
 		for row := oldBounds[t]; row < oldBounds[t+1]; row++ {
-			own[t] += u.numOwn(&u.In, row)
+			n := u.numOwn(&u.In, row)
+			if n > math.MaxUint32 { // of a row of billions of relations
+				return fmt.Errorf("node %d has %d edges, more than an update can count", row, n)
+			}
+			own[row] = uint32(n)
+			ownOf[t] += n
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	starts := make([]lineStart, numParts)
+	starts = make([]lineStart, numParts)
 	at := lineStart{lineCursor{l: u.Lines}, lineCursor{l: u.AddedLines}}
-	return starts, u.guard(func() error {
+	return own, starts, u.guard(func() error {
 		for t := range starts {
 			starts[t] = at
-			at.old.skip(own[t])
+			at.old.skip(ownOf[t])
 			if u.Added == nil {
 				continue
 			}

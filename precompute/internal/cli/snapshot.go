@@ -37,6 +37,7 @@ type snapshotFlags struct {
 	out         string
 	threads     int
 	holdout     holdoutFlags
+	update      updateFlags
 	keyFile     string // of --anonymize-key-file
 	mem         string
 	memBytes    int64
@@ -49,7 +50,8 @@ func snapshotCommand(env *command.Env) *cobra.Command {
 		Short: "Build a hashed snapshot from raw files",
 		Args:  command.NoArgs,
 		Example: `  precompute snapshot --edges edges.csv --out snap
-  precompute snapshot --edges edges.csv --nodes nodes.csv --features x.npy --splits split.csv --out snap`,
+  precompute snapshot --edges edges.csv --nodes nodes.csv --features x.npy --splits split.csv --out snap
+  precompute snapshot --base snap --add-edges today.csv --remove-edges gone.csv --out snap-2`,
 		RunE: func(c *cobra.Command, _ []string) error { return runSnapshot(c, env, f) },
 	}
 	fl := c.Flags()
@@ -92,6 +94,7 @@ func snapshotCommand(env *command.Env) *cobra.Command {
 	f.holdout.add(fl, &f.in)
 	fl.StringVar(&f.keyFile, "anonymize-key-file", "", "replace the ids by codes, HMAC-SHA-256 under the key in this `file`; no id of the input is in any output then")
 	fl.BoolVar(&f.params.Updatable, "updatable", true, "remember which lines made which edge, which an update of the snapshot needs (not with held-out pairs)")
+	f.update.register(c)
 	threadsFlag(c, &f.threads)
 	fl.StringVar(&f.mem, "mem", memAuto, "memory to use about, as 4G or 512MiB; edges that don't fit are sorted on disk (auto: three quarters of what is available)")
 	fl.StringVar(&f.in.TmpDir, "tmp", "", "`directory` for what doesn't fit into memory (default the system's)")
@@ -129,6 +132,9 @@ type snapshotResult struct {
 
 func runSnapshot(c *cobra.Command, env *command.Env, f *snapshotFlags) error {
 	start := time.Now()
+	if err := f.takeBase(c); err != nil {
+		return err
+	}
 	if err := f.useTriples(c); err != nil {
 		return err
 	}
@@ -189,16 +195,19 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 	defer scratch.Close()
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(f.memBytes / 2)) // of the Go heap, which edges aren't part of
 	f.in.Progress, f.in.ListOptions = env.Progress.Step, scratch.ListOptions
-	tables, report, err := ingest.Read(ctx, f.in)
-	if err != nil {
-		return id, nil, nil, inputError(err)
+	read := f.readTables
+	if f.update.base != "" {
+		read = f.readChange
 	}
-	if err := checkTables(tables, report, f.params.MergeRelations); err != nil {
+	write, reports, err := read(ctx, env)
+	if err != nil {
 		return id, nil, nil, err
 	}
-	warnings = linesOf(report.Warnings, report, func(f *ingest.FileReport) []string { return f.Warnings })
-	for _, n := range linesOf(report.Notices, report, func(f *ingest.FileReport) []string { return f.Notices }) {
-		env.Note("note", n)
+	for _, report := range reports {
+		for _, n := range linesOf(report.Notices, report, func(f *ingest.FileReport) []string { return f.Notices }) {
+			env.Note("note", n)
+		}
+		warnings = append(warnings, linesOf(report.Warnings, report, func(f *ingest.FileReport) []string { return f.Warnings })...)
 	}
 	for _, w := range warnings {
 		env.Note("warning", w)
@@ -218,8 +227,7 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 		}
 		return format.JobKey(key, stamps)
 	})
-	f.params.FeatureNorm, f.params.MissingFeatures = f.in.FeatureNorm, f.in.MissingFeatures
-	id, m, err = snapshot.Build(ctx, job, tables, f.params, snapshot.Options{Threads: f.threads, Scratch: scratch, Progress: env.Progress.Step})
+	id, m, err = write(ctx, job, snapshot.Options{Threads: f.threads, Scratch: scratch, Progress: env.Progress.Step})
 	if err == nil {
 		f.noteHops(c, env, m)
 		noteHoldout(env, m)
@@ -229,6 +237,24 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 		err = command.BadInput(fmt.Errorf("%s: %w%s", strings.Join(baseNames(f.in.Edges), ", "), err, f.codesHint()))
 	}
 	return id, m, warnings, err
+}
+
+// snapshotWriter writes the snapshot of what has been read.
+type snapshotWriter func(ctx context.Context, job *format.Job, opt snapshot.Options) (format.Digest, *snapshot.Manifest, error)
+
+// readTables reads the inputs of a full build.
+func (f *snapshotFlags) readTables(ctx context.Context, _ *command.Env) (snapshotWriter, []*ingest.Report, error) {
+	tables, report, err := ingest.Read(ctx, f.in)
+	if err != nil {
+		return nil, nil, inputError(err)
+	}
+	if err := checkTables(tables, report, f.params.MergeRelations); err != nil {
+		return nil, nil, err
+	}
+	f.params.FeatureNorm, f.params.MissingFeatures = f.in.FeatureNorm, f.in.MissingFeatures
+	return func(ctx context.Context, job *format.Job, opt snapshot.Options) (format.Digest, *snapshot.Manifest, error) {
+		return snapshot.Build(ctx, job, tables, f.params, opt)
+	}, []*ingest.Report{report}, nil
 }
 
 // stamping digests inputs in the background.
@@ -261,7 +287,7 @@ func (s *stamping) wait() ([]format.Stamp, error) {
 }
 
 func (f *snapshotFlags) check() (err error) {
-	if len(f.in.Edges) == 0 && f.in.Dataset == "" {
+	if len(f.in.Edges) == 0 && f.in.Dataset == "" && f.update.base == "" {
 		return command.Usage("--edges (the file or files with the edges), --triples or --dataset is needed")
 	}
 	if f.in.TypeCol != "" && len(f.nodes) == 0 && f.in.Dataset == "" {
@@ -387,6 +413,7 @@ func (f *snapshotFlags) roles() (roles, paths []string) {
 	for i, path := range files {
 		add("holdout "+parts[i], path)
 	}
+	f.update.updateRoles(add)
 	add("features", f.in.Features)
 	add("labels", f.in.Labels)
 	parts, files, _ = ingest.SplitFiles(f.in.Splits) // check has seen the error
@@ -426,7 +453,7 @@ func (f *snapshotFlags) key() (format.Digest, error) {
 		"rel": f.in.RelCol, "relations": f.relations, "triples": f.tripleLists, "type": f.in.TypeCol, "src": f.in.SrcCol, "dst": f.in.DstCol, "weight": f.in.WeightCol, "id": f.in.IDCol, "label": f.in.LabelCol,
 		"id_type": f.in.IDType, "allow_split_overlap": f.in.AllowSplitOverlap,
 		"hops": f.hops, "compact_below": f.params.CompactBelow, "hub_from": f.params.HubFrom, "expand_limit": f.params.ExpandLimit, "hop2_cap": f.params.Hop2Cap,
-		"holdout": f.params.Holdout, "anonymize": f.keyMark(), "updatable": f.params.Updatable,
+		"holdout": f.params.Holdout, "anonymize": f.keyMark(), "updatable": f.params.Updatable, "ignore_missing": f.update.ignoreMissing,
 		"with": slices.Compact(slices.Sorted(slices.Values(f.params.With))),
 	})
 }

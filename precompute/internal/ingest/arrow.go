@@ -164,6 +164,11 @@ func (a *arrowReader) nextRecord() error {
 // takeArrow appends rows of an array.
 func takeArrow(out *columnValues, info columnInfo, a arrow.Array, from, rows int) {
 	if !info.list {
+		if ints, ok := a.(*array.Int64); ok && a.NullN() == 0 {
+			out.ints = append(out.ints, ints.Int64Values()[from:from+rows]...)
+			out.null = append(out.null, make([]bool, rows)...)
+			return
+		}
 		for i := from; i < from+rows; i++ {
 			out.addArrow(info.kind, a, i)
 		}

@@ -79,10 +79,14 @@ func (r *reader) changedSplits(t *table) *splitTable {
 	return s
 }
 
-// PlaceOfEdge reads the edge files of opt again for the first line with these ends, which are ids as Read gives them, and returns an Error at
+// PlaceOfEdge reads files of edges to remove again for the first line with these ends, which are ids as Read gives them, and returns an Error at
 // its place and the ids as they are written; without a place if there is none any more. For messages: faults just end a file.
-func PlaceOfEdge(ctx context.Context, opt Options, src, dst string) (e *Error, writtenSrc, writtenDst string) {
+func PlaceOfEdge(ctx context.Context, opt Options, remove []string, src, dst string) (e *Error, writtenSrc, writtenDst string) {
 	e = &Error{}
+	opt, err := opt.removal(ctx, remove)
+	if err != nil {
+		return e, src, dst
+	}
 	r, err := again(ctx, opt)
 	if err != nil {
 		return e, src, dst

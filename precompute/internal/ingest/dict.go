@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -64,17 +65,8 @@ func newDict(asBytes bool) *dict {
 	return d
 }
 
-// len returns the number of ids.
-func (d *dict) len() int {
-	n := int(d.next.Load())
-	if d.present != nil {
-		n -= 64 * len(d.present)
-		for _, w := range d.present {
-			n += bits.OnesCount64(w)
-		}
-	}
-	return n
-}
+// len returns the number of ids, whose numbers must have no gaps.
+func (d *dict) len() int { return int(d.next.Load()) }
 
 // direct makes the integers below limit, a multiple of 64, their own numbers, in an empty dictionary of integers.
 // Ids may then be added by several goroutines at a time.
@@ -294,10 +286,9 @@ func (d *dict) toBytes() {
 	}
 	d.bytes = make([]byteShard, numShards)
 	if d.present != nil {
-		if d.len() == 0 {
+		none := int(d.next.Load()) == 64*len(d.present) && !slices.ContainsFunc(d.present, func(w uint64) bool { return w != 0 })
+		if d.gaps = !none; none {
 			d.next.Store(0)
-		} else {
-			d.gaps = true
 		}
 	}
 	var buf [20]byte

@@ -49,6 +49,10 @@
 //
 // With AnonymiseKey every id becomes the first 16 bytes of its HMAC-SHA-256 in hexadecimal, and nodes are numbered by these.
 //
+// # Changes
+//
+// ReadChange reads what changes a snapshot: lines to add, rows of new nodes, and edges to remove. Rows of Nodes are then not all the nodes.
+//
 // # Held-out pairs
 //
 // HoldoutEdges names a list for valid, one for test, or both: edge files of any format, whose options are those of Edges. Relations and

@@ -58,6 +58,8 @@ type edgeBatch struct {
 	blank   int64
 	comment int64
 	err     error // the first fault; there may be rows behind it
+
+	readBytes int64 // of the file, with all before
 }
 
 // reset empties the batch.
@@ -526,11 +528,10 @@ const maxParsers = 8
 // edgeJob is one block on its way: cut by the reading goroutine, parsed by any worker, taken in order.
 type edgeJob struct {
 	edgeParser
-	block     []byte
-	pos       int
-	line      int64
-	readBytes int64
-	done      chan struct{}
+	block []byte
+	pos   int
+	line  int64
+	done  chan struct{}
 }
 
 // read cuts the file into blocks in one goroutine, parses them and numbers their ids in Threads goroutines and stores

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -70,7 +71,9 @@ func cut(msg string) string {
 
 // openParquet opens a Parquet file as a table.
 func openParquet(ctx context.Context, opt *Options, path, role string) (*table, error) {
-	return openColumnar(ctx, opt, path, role, FormatParquet, newParquetReader)
+	return openColumnar(ctx, opt, path, role, FormatParquet, func(f *os.File, name string, size int64) (columnReader, []columnInfo, error) {
+		return newParquetReader(f, name, size, opt.Threads)
+	})
 }
 
 // openColumnar opens a table that open reads.
@@ -106,17 +109,18 @@ func openColumnar(ctx context.Context, opt *Options, path, role, format string, 
 // byNumber reports whether a column option is a number.
 func byNumber(spec string) bool { return spec != "" && !byName(spec) }
 
-// parquetReader reads the columns of a Parquet file, one row group after the other. Everything runs on the caller's
-// goroutine, so that a panic of the decoder can be caught.
+// parquetReader reads the columns of a Parquet file, one row group after the other, its columns at the same time. The
+// library runs on goroutines of ours only, so that a panic of its decoder can be caught.
 type parquetReader struct {
-	f     *os.File
-	name  string
-	size  int64
-	pf    *file.Reader
-	infos []columnInfo
-	leafs []parquetLeaf
-	group int   // row groups begun
-	left  int64 // rows left of the row group
+	f       *os.File
+	name    string
+	size    int64
+	threads int
+	pf      *file.Reader
+	infos   []columnInfo
+	leafs   []parquetLeaf
+	group   int   // row groups begun
+	left    int64 // rows left of the row group
 }
 
 // parquetLeaf is a leaf column and its reader in the current row group.
@@ -131,7 +135,7 @@ type parquetLeaf struct {
 	nulls          bool // some of the levels read have no value
 }
 
-func newParquetReader(f *os.File, name string, size int64) (columnReader, []columnInfo, error) {
+func newParquetReader(f *os.File, name string, size int64, threads int) (columnReader, []columnInfo, error) {
 	if err := checkFooter(f, name, size); err != nil {
 		return nil, nil, err
 	}
@@ -141,7 +145,7 @@ func newParquetReader(f *os.File, name string, size int64) (columnReader, []colu
 	if err != nil {
 		return nil, nil, err
 	}
-	p := &parquetReader{f: f, name: name, size: size, pf: pf}
+	p := &parquetReader{f: f, name: name, size: size, threads: threads, pf: pf}
 	s := pf.MetaData().Schema
 	lists := map[string]int{} // leafs under each repeated top-level column
 	for i := range s.NumColumns() {
@@ -195,10 +199,22 @@ func (p *parquetReader) numRows() int64 { return p.pf.NumRows() }
 
 func (p *parquetReader) close() { p.f.Close() }
 
-// parquetRows is how many rows are read at a time.
-const parquetRows = 1 << 12
+// parquetRows is how many rows are decoded at a time. read takes more, so that its goroutines have something to do, but
+// not more values than parquetValues.
+const (
+	parquetRows   = 1 << 12
+	parquetValues = 1 << 17
+)
 
 func (p *parquetReader) read(ctx context.Context, used []bool, values []columnValues) (rows int, err error) {
+	var wanted []int
+	lists := false
+	for i := range p.leafs {
+		if used[i] {
+			wanted = append(wanted, i)
+			lists = lists || p.infos[i].list
+		}
+	}
 	err = guard(p.name, FormatParquet, func() error {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -211,18 +227,28 @@ func (p *parquetReader) read(ctx context.Context, used []bool, values []columnVa
 				return err
 			}
 		}
-		rows = int(min(p.left, parquetRows))
-		p.left -= int64(rows)
-		for i := range p.leafs {
-			if used[i] {
-				if err := p.leafs[i].take(&values[i], p.infos[i], rows); err != nil {
-					return fmt.Errorf("column %s: %w", quote(p.infos[i].name), err)
-				}
-			}
-		}
 		return nil
 	})
-	return rows, err
+	if err != nil {
+		return 0, err
+	}
+	rows = parquetRows
+	if !lists {
+		rows = max(rows, parquetValues/max(1, len(wanted)))
+	}
+	rows = int(min(p.left, int64(rows)))
+	p.left -= int64(rows)
+	errs := make([]error, len(wanted))
+	parallelEach(len(wanted), p.threads, func(k int) {
+		i := wanted[k]
+		errs[k] = guard(p.name, FormatParquet, func() error {
+			if err := p.leafs[i].take(&values[i], p.infos[i], rows); err != nil {
+				return fmt.Errorf("column %s: %w", quote(p.infos[i].name), err)
+			}
+			return nil
+		})
+	})
+	return rows, cmp.Or(errs...)
 }
 
 // maxPageHeader is the most bytes a page header may take, its statistics included.

@@ -229,47 +229,102 @@ func (rowEdges) read(ctx context.Context, r *reader, path string, sink *edgeSink
 	}
 	t.noteUnused(cols.src, cols.dst, cols.weight, cols.rel)
 	sink.names = t.edgeNames(cols)
-	b := &edgeBatch{}
-	fast, _ := t.src.(*columnarSource)
-	for more := true; more; {
-		b.reset()
-		b.text = b.text[:0]
-		if fast != nil && !r.opt.noFast {
-			ok, err := fast.takeInts(ctx, t, cols, b)
-			if err == io.EOF {
-				break
-			}
-			if err != nil {
-				return err
-			}
-			if b.isBytes = !ok; !ok {
-				b.weights = b.weights[:0]
-			}
-		} else {
-			b.isBytes = true
+	ctx, cancel := context.WithCancel(ctx)
+	stored := storeBatches(r, sink, cancel)
+	for more := true; more && ctx.Err() == nil; {
+		b := stored.next()
+		more = b.readRows(ctx, t, cols, sink)
+		b.file, b.readBytes = t.in.name, t.in.read.Load()
+		if c, ok := t.src.(*columnarSource); ok {
+			b.readBytes = c.readBytes(t.in.size)
 		}
-		for b.isBytes && b.rows < rowsPerBatch && len(b.text) < textPerBatch {
-			if more, b.err = t.next(ctx); b.err == nil && more {
-				b.err = b.take(&t.scan, cols, &sink.names)
-			}
-			if b.err != nil || !more {
-				break
-			}
-		}
-		b.file = t.in.name
-		readBytes := t.in.read.Load()
-		if fast != nil {
-			readBytes = fast.readBytes(t.in.size)
-		}
-		sink.number(b)
-		if err := sink.store(b); err != nil {
-			return err
-		}
-		r.progress(roleEdges, readBytes)
+		stored.put(b)
+	}
+	err = stored.wait()
+	if err == nil {
+		err = ctx.Err()
+	}
+	cancel()
+	if err != nil {
+		return err
 	}
 	t.finish()
 	r.doneBytes += t.in.size
 	return t.checkRows()
+}
+
+// batchStore numbers and stores batches in a goroutine of its own, in the order they are put.
+type batchStore struct {
+	free, full chan *edgeBatch
+	done       chan struct{}
+	err        error // of the first batch with a fault; the others after it are dropped
+}
+
+// storeBatches starts a batchStore; failed is called at the first fault. wait ends it.
+func storeBatches(r *reader, sink *edgeSink, failed func()) *batchStore {
+	const batches = 3 // one that is read, one that is stored, one between them
+	s := &batchStore{free: make(chan *edgeBatch, batches), full: make(chan *edgeBatch, batches), done: make(chan struct{})}
+	for range batches {
+		s.free <- &edgeBatch{}
+	}
+	go func() {
+		defer close(s.done)
+		for b := range s.full {
+			if s.err == nil {
+				sink.number(b)
+				if s.err = sink.store(b); s.err != nil {
+					failed()
+				} else {
+					r.progress(roleEdges, b.readBytes)
+				}
+			}
+			s.free <- b
+		}
+	}()
+	return s
+}
+
+// next returns an empty batch for put.
+func (s *batchStore) next() *edgeBatch {
+	b := <-s.free
+	b.reset()
+	b.text = b.text[:0]
+	return b
+}
+
+func (s *batchStore) put(b *edgeBatch) { s.full <- b }
+
+// wait returns the first fault once all batches are stored.
+func (s *batchStore) wait() error {
+	close(s.full)
+	<-s.done
+	return s.err
+}
+
+// readRows fills an empty batch with the next rows and reports whether there may be more.
+func (b *edgeBatch) readRows(ctx context.Context, t *table, cols edgeColumns, sink *edgeSink) (more bool) {
+	if c, ok := t.src.(*columnarSource); ok && !t.opt.noFast {
+		switch ok, err := c.takeInts(ctx, t, cols, b); {
+		case err == io.EOF:
+			return false
+		case err != nil:
+			b.err = err
+			return false
+		case ok:
+			return true
+		}
+		b.weights = b.weights[:0]
+	}
+	b.isBytes = true
+	for b.rows < rowsPerBatch && len(b.text) < textPerBatch {
+		if more, b.err = t.next(ctx); b.err == nil && more {
+			b.err = b.take(&t.scan, cols, &sink.names)
+		}
+		if b.err != nil || !more {
+			return false
+		}
+	}
+	return true
 }
 
 // take adds the row in s to the batch.

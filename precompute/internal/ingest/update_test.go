@@ -331,7 +331,13 @@ func (w *world) update(t *testing.T, base, dir string) (*snapshot.UpdateReport, 
 		remover.relational, remover.weighted = byRel, w.rng.IntN(2) == 0
 		remove = []string{writeFile(t, "remove.csv", remover.edgeText(removed))}
 	}
-	s, err := snapshot.OpenBase(base)
+	var scratch *snapshot.Scratch
+	if w.rng.IntN(3) == 0 { // rows on the disk
+		scratch = snapshot.NewScratch(1<<9, t.TempDir())
+		defer scratch.Close()
+		o.ListOptions = scratch.ListOptions
+	}
+	s, err := snapshot.OpenBase(base, scratch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,7 +354,7 @@ func (w *world) update(t *testing.T, base, dir string) (*snapshot.UpdateReport, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, report, err := snapshot.Update(t.Context(), job, s, change, snapshot.Options{Threads: 1 + w.rng.IntN(3)})
+	_, _, report, err := snapshot.Update(t.Context(), job, s, change, snapshot.Options{Threads: 1 + w.rng.IntN(3), Scratch: scratch})
 	if err != nil {
 		job.Abort(false)
 	}
@@ -467,6 +473,7 @@ func TestUpdateRefuses(t *testing.T) {
 		{name: "integers left only", base: plain, change: files{remove: "src,dst\na,b\nb,c\n"}, want: "only ids that are integers would be left"},
 		{name: "the same, with text added", base: plain, change: files{remove: "src,dst\na,b\nb,c\n", add: "src,dst\n1,d\n"}},
 		{name: "nothing left", base: plain, change: files{remove: "src,dst\na,b\nb,c\n1,2\n"}, want: "no node would be left"},
+		{name: "the first node goes", base: ints, change: files{remove: "src,dst\n1,2\n"}},
 		{name: "an id without a row", base: declared, change: files{add: "src,dst\na,c\n"}, want: `added edges|c||"c" is not a node of the base, nor of --nodes`},
 		{name: "a row of a node that is there", base: declared, change: files{nodes: "id,label,f0\nb,x,1\n"}, want: `nodes|b||"b" is a node of the base already`},
 		{name: "a row where there are no tables", base: plain, change: files{nodes: "id\nd\n"}, want: `nodes|d||"d" has a row, but the base has no tables`},
@@ -524,7 +531,7 @@ func TestUpdateRefuses(t *testing.T) {
 			if _, _, err := snapshot.Build(t.Context(), job, tables, p, snapshot.Options{Threads: 1}); err != nil {
 				t.Fatal(err)
 			}
-			s, err := snapshot.OpenBase(base)
+			s, err := snapshot.OpenBase(base, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -588,5 +595,54 @@ func TestUpdateRefuses(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A base that is cut short while it is read is an error, not a signal.
+func TestUpdateOfTruncatedBase(t *testing.T) {
+	text := "id,f0\n"
+	for v := range 3000 {
+		text += fmt.Sprintf("n%04d,%d\n", v, v)
+	}
+	nodes := writeFile(t, "nodes.csv", text)
+	edges := "src,dst\n"
+	for v := range 2999 {
+		edges += fmt.Sprintf("n%04d,n%04d\n", v, (v*7)%2999)
+	}
+	tables, _ := mustRead(t, Options{Edges: []string{writeFile(t, "edges.csv", edges)}, Nodes: nodes})
+	base := filepath.Join(t.TempDir(), "base")
+	job, err := format.Begin(base, snapshot.Kind, format.Digest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := snapshot.Params{Direction: snapshot.Undirected, FeatureNorm: NormNone, MissingFeatures: MissingError, Updatable: true}
+	if _, _, err := snapshot.Build(t.Context(), job, tables, p, snapshot.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	add := Options{Edges: []string{writeFile(t, "add.csv", "n0000,x\n")}, Nodes: writeFile(t, "new.csv", "id,f0\nx,1\n")}
+	for _, name := range []string{snapshot.TopologyFile, snapshot.IDsFile, snapshot.FeaturesFile} {
+		dir := filepath.Join(t.TempDir(), "copy")
+		if err := os.CopyFS(dir, os.DirFS(base)); err != nil {
+			t.Fatal(err)
+		}
+		s, err := snapshot.OpenBase(dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		change, _, err := ReadChange(t.Context(), add, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(filepath.Join(dir, name), 4096); err != nil {
+			t.Fatal(err)
+		}
+		if job, err = format.Begin(filepath.Join(t.TempDir(), "out"), snapshot.Kind, format.Digest{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, _, err := snapshot.Update(t.Context(), job, s, change, snapshot.Options{Threads: 3}); !errors.Is(err, format.ErrTruncated) {
+			t.Errorf("%s: error %v, want one of class truncated", name, err)
+		}
+		job.Abort(false)
 	}
 }
