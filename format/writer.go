@@ -169,9 +169,8 @@ func Create(path string, h Header, numRecords int) (*Writer, error) {
 // earlyBytes is how much is written before the disk is asked to begin with it.
 const earlyBytes = 16 << 20
 
-// bufferBytes is how much of small sections and of streamed ones is written at once. Arrays of that size and more go to the file as they
-// are, in parts of about as much.
-const bufferBytes = 1 << 20
+// bufferBytes is how much is written at once: a large page of x86 and ARM, so that the system can keep it in one.
+const bufferBytes = 2 << 20
 
 // earlyFile is a file whose content goes to the disk while more is written.
 type earlyFile struct {
@@ -259,25 +258,29 @@ func (w *Writer) section(s *SectionSpec, size uint64) (uint32, error) {
 	return sum.crc, nil
 }
 
-// data writes an array. A large one goes to the file past the buffer, in parts that end at whole pages of the file, and that are still in the
-// cache after their checksum.
+// data writes an array. Most of a large one goes to the file past the buffer, in parts that are still in the cache after their checksum, and
+// that begin at multiples of their size in the file: so the system keeps them in few large pages, which a reader maps with few faults.
 func (w *Writer) data(sum *crcWriter, b []byte) error {
-	if len(b) < bufferBytes {
+	first := bufferBytes - int(w.offset%bufferBytes)
+	if len(b) < first+bufferBytes {
 		_, err := sum.Write(b)
+		return err
+	}
+	if _, err := sum.Write(b[:first]); err != nil {
 		return err
 	}
 	if err := w.buf.Flush(); err != nil {
 		return err
 	}
 	sum.w = w.file
-	for n := bufferBytes - int(w.offset%RecordAlign); len(b) > 0; n = bufferBytes {
-		n = min(n, len(b))
-		if _, err := sum.Write(b[:n]); err != nil {
+	for b = b[first:]; len(b) >= bufferBytes; b = b[bufferBytes:] {
+		if _, err := sum.Write(b[:bufferBytes]); err != nil {
 			return err
 		}
-		b = b[n:]
 	}
-	return nil
+	sum.w = w.buf
+	_, err := sum.Write(b)
+	return err
 }
 
 // Section returns where in the file the bytes of a section lie that has been written: of the record that Add is about to write (which calls

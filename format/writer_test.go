@@ -301,7 +301,7 @@ func TestWriterNoticesDamage(t *testing.T) {
 	}
 }
 
-// TestWriterSizes writes arrays around the size of the buffer, given and streamed, after ones that shift their place in the file.
+// TestWriterSizes writes arrays around the size of the buffer, given and streamed, after ones that shift it in the file.
 func TestWriterSizes(t *testing.T) {
 	for _, shift := range []int{0, 1, RecordAlign} {
 		for _, n := range []int{0, 1, bufferBytes - 1, bufferBytes, bufferBytes + 1, 3*bufferBytes + 7} {
