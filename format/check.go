@@ -75,28 +75,32 @@ func (r *Record) checkLayer(i int, s *Section) error {
 	return nil
 }
 
-// checkContents checks what SPEC 9.3 asks of the arrays: lengths that follow from the
-// counts, offsets that rise from 0 to the end, indices in bounds, flags in range.
-func (r *Record) checkContents() error {
-	for i := range r.Sections {
-		if err := r.checkSection(&r.Sections[i]); err != nil {
-			return err
-		}
-	}
-	return r.checkLayerEdges()
+// contents checks what SPEC 9.3 asks of a record's arrays: lengths that follow from the counts, offsets that rise from 0 to
+// the end, indices in bounds, flags in range. A section is checked part by part, as its bytes pass (see Record.verify): so
+// each is fetched from memory once, and of a file larger than the memory only a part needs to be there.
+type contents struct {
+	*Record
+	countedLines uint64 // in the parts of lines.count and lines.large so far
 }
 
-func (r *Record) checkSection(s *Section) error {
+// partCheck checks a part of a section, which begins at byte `at` of it. Parts come in order, of partBytes but for the last;
+// an empty section is one empty part. Nothing outside of the part may be read but what hangs on it.
+type partCheck func(b []byte, at int) error
+
+// partBytes is what is checked at a time: small enough to be still in the cache when it is read for the second time, a multiple of
+// every element's size.
+const partBytes = 1 << 20
+
+// isLast reports whether a part ends its section.
+func (s *Section) isLast(b []byte, at int) bool { return at+len(b) == len(s.data) }
+
+// section checks the shape of a section, and returns the check of its parts, nil where there is nothing to check.
+func (r *contents) section(s *Section) (partCheck, error) {
 	numDst, numSrc := r.sectionDims(s.Layer)
 	numEdges := r.lenOf(BlockIndices, s.Layer)
 	switch s.Kind {
-	case NodesNumber, NodesType:
+	case NodesNumber, NodesType, NodesRow:
 		return r.wantIndices(s, r.NumNodes(), math.MaxInt32)
-	case NodesRow:
-		if err := r.wantIndices(s, r.NumNodes(), math.MaxInt32); err != nil {
-			return err
-		}
-		return r.wantOwnRows(s)
 	case NodesTable:
 		return r.wantBytes(s, r.NumNodes(), 3)
 
@@ -104,83 +108,65 @@ func (r *Record) checkSection(s *Section) error {
 		return r.wantOffsets(s, numDst, numEdges)
 	case BlockIndices:
 		if err := r.wantBeside(s, BlockIndptr); err != nil {
-			return err
+			return nil, err
 		}
 		return r.wantIndices(s, numEdges, numSrc)
 	case BlockRel:
 		return r.wantIndices(s, numEdges, math.MaxInt32)
 	case BlockRelptr:
-		return r.wantRelptr(s, numDst, numEdges)
+		return r.wantOffsets(s, max(s.NumElements(), 1)-1, numEdges)
 	case BlockWeight, BlockEdgeID, BlockTime:
-		return r.wantLen(s, numEdges)
+		return nil, r.wantLen(s, numEdges)
 
 	case CoefSrc:
-		return r.wantLen(s, r.coefRows(s.Layer, numSrc))
+		return nil, r.wantLen(s, r.coefRows(s.Layer, numSrc))
 	case CoefDst, CoefSelf:
-		return r.wantLen(s, r.coefRows(s.Layer, numDst))
+		return nil, r.wantLen(s, r.coefRows(s.Layer, numDst))
 	case CoefImportance:
-		return r.wantLen(s, numDst)
+		return nil, r.wantLen(s, numDst)
 	case CoefEdge:
-		return r.wantLen(s, numEdges)
+		return nil, r.wantLen(s, numEdges)
 
 	case TransposeIndptr:
 		if err := r.wantBeside(s, TransposeIndices); err != nil {
-			return err
+			return nil, err
 		}
 		return r.wantOffsets(s, numSrc, numEdges)
 	case TransposeIndices:
 		if err := r.wantBeside(s, TransposeIndptr); err != nil {
-			return err
+			return nil, err
 		}
 		return r.wantIndices(s, numEdges, numDst)
 	case TransposeEdge:
 		if err := r.wantBeside(s, TransposeIndptr); err != nil {
-			return err
+			return nil, err
 		}
 		return r.wantPositions(s, numEdges)
 	case TransposeRel:
 		if err := r.wantBeside(s, TransposeIndptr); err != nil {
-			return err
+			return nil, err
 		}
 		return r.wantIndices(s, numEdges, math.MaxInt32)
 
 	case SeedsLabel:
-		wantRank := 2
-		if s.DType == I32 {
-			wantRank = 1
-		}
-		if len(s.Shape) != wantRank {
-			return faultf(ErrLayout, r.place, "%s of %s has shape %v", s.Kind, s.DType, s.Shape)
-		}
-		if err := r.wantRows(s, r.NumSeeds); err != nil || s.DType == F32 {
-			return err
-		}
-		if s.DType == U8 {
-			return r.wantBits(s)
-		}
-		for k, class := range view[int32](s.data) {
-			if class < -1 {
-				return faultf(ErrLayout, r.place, "element %d of %s is %d, want -1 or more", k, s.Kind, class)
-			}
-		}
-		return nil
+		return r.wantLabels(s)
 	case SeedsMask:
 		if err := r.wantRows(s, r.NumSeeds); err != nil {
-			return err
+			return nil, err
 		}
 		return r.wantBytes(s, s.NumElements(), uint8(PartTest))
 	case SeedsWeight:
-		return r.wantLen(s, r.NumSeeds)
+		return nil, r.wantLen(s, r.NumSeeds)
 
 	case PairsSrc, PairsDst:
 		return r.wantIndices(s, r.lenOf(PairsSrc, s.Layer), r.NumNodes())
 	case PairsRel:
 		return r.wantIndices(s, r.lenOf(PairsSrc, s.Layer), math.MaxInt32)
 	case PairsLabel, PairsWeight:
-		return r.wantLen(s, r.lenOf(PairsSrc, s.Layer))
+		return nil, r.wantLen(s, r.lenOf(PairsSrc, s.Layer))
 	case KGEPositives, KGEEdges:
 		if s.Shape[1] != 3 {
-			return faultf(ErrLayout, r.place, "%s has shape %v, want 3 columns", s.Kind, s.Shape)
+			return nil, faultf(ErrLayout, r.place, "%s has shape %v, want 3 columns", s.Kind, s.Shape)
 		}
 		return r.wantIndices(s, s.NumElements(), math.MaxInt32)
 	case KGEChunkptr:
@@ -191,19 +177,19 @@ func (r *Record) checkSection(s *Section) error {
 		return r.wantIndices(s, r.NumNodes(), math.MaxInt32)
 	case KGERange:
 		if err := r.wantLen(s, 2); err != nil {
-			return err
+			return nil, err
 		}
 		if v := view[int64](s.data); v[0] < 0 || v[0] > v[1] {
-			return faultf(ErrLayout, r.place, "%s is %d to %d", s.Kind, v[0], v[1])
+			return nil, faultf(ErrLayout, r.place, "%s is %d to %d", s.Kind, v[0], v[1])
 		}
 
 	case TableRows:
 		if r.Find(NodesRow, AnyLayer, CoefNone) == nil {
-			return r.wantRows(s, r.NumNodes())
+			return nil, r.wantRows(s, r.NumNodes())
 		}
 	case TableScale:
 		if rows := r.Find(TableRows, s.Layer, CoefNone); rows != nil {
-			return r.wantLen(s, rows.Shape[1])
+			return nil, r.wantLen(s, rows.Shape[1])
 		}
 
 	case GraphComponent:
@@ -213,57 +199,77 @@ func (r *Record) checkSection(s *Section) error {
 	case IDsOffsets:
 		return r.wantOffsets(s, r.NumNodes(), r.lenOf(IDsBytes, s.Layer))
 	case IDsKey:
-		return r.wantLen(s, r.NumNodes())
+		return nil, r.wantLen(s, r.NumNodes())
 	case NamesOffsets:
 		return r.wantOffsets(s, max(s.NumElements(), 1)-1, r.lenOf(NamesBytes, s.Layer))
 
 	case Hop2Indptr:
 		if err := r.wantBeside(s, Hop2Indices); err != nil {
-			return err
+			return nil, err
 		}
 		return r.wantOffsets(s, r.NumNodes(), r.lenOf(Hop2Indices, s.Layer))
 	case Hop2Indices:
 		if err := r.wantBeside(s, Hop2Indptr); err != nil {
-			return err
+			return nil, err
 		}
 		return r.wantIndices(s, s.NumElements(), r.NumNodes())
 
 	case RankPageRank:
-		return wantPositive[float64](r, s, r.NumNodes())
+		return wantPositive[float64](r.Record, s, r.NumNodes())
 	case RankWeight:
-		return wantPositive[float32](r, s, r.NumNodes())
+		return wantPositive[float32](r.Record, s, r.NumNodes())
 	case RankMass:
-		return wantPositive[float64](r, s, s.NumElements())
+		return wantPositive[float64](r.Record, s, s.NumElements())
 	case RankOrder:
 		return r.wantPermutation(s)
 
 	case LinesCount:
-		return r.checkLineCounts(s)
+		return r.wantLineCounts(s)
 	case LinesLarge:
 		if err := r.wantBeside(s, LinesCount); err != nil {
-			return err
+			return nil, err
 		}
-		return r.wantLargeCounts(s)
+		return r.wantLargeCounts(s), nil
 	case LinesWeight:
-		if err := r.wantBeside(s, LinesCount); err != nil {
-			return err
-		}
-		return r.wantLen(s, r.numCountedLines())
+		return nil, r.wantBeside(s, LinesCount)
 	case LinesNamed:
-		return r.wantNodeBits(s)
+		return nil, r.wantNodeBits(s)
 	}
 	if s.Kind>>8 == Hop1Code>>8 {
-		return r.checkHop1(s)
+		return r.hop1(s)
 	}
-	return nil
+	return nil, nil
 }
 
-// checkHop1 checks a section of the index of neighbours: what follows from lengths, and that offsets stay inside.
+// across checks what hangs on the contents of several sections, after all of them have passed. p may be nil.
+func (r *contents) across(p *pass) error {
+	for i := range r.Sections {
+		s := &r.Sections[i]
+		var err error
+		switch s.Kind {
+		case NodesRow:
+			err = r.wantOwnRows(s)
+		case BlockRelptr:
+			err = r.wantRelptr(s, p)
+		case LinesWeight:
+			err = r.wantLen(s, r.countedLines)
+		default:
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		p.drop()
+	}
+	return r.checkLayerEdges()
+}
+
+// hop1 checks a section of the index of neighbours: what follows from lengths, and that offsets stay inside.
 // What the runs hold is checked by who reads them (SPEC 9.4).
-func (r *Record) checkHop1(s *Section) error {
+func (r *contents) hop1(s *Section) (partCheck, error) {
 	for kind := Hop1Code; kind <= Hop1Large; kind++ {
 		if err := r.wantBeside(s, kind); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	numGroups := (r.NumNodes() + HopGroupNodes - 1) / HopGroupNodes
@@ -271,7 +277,7 @@ func (r *Record) checkHop1(s *Section) error {
 	runBytes := func(kind Kind) uint64 { return max(r.lenOf(kind, s.Layer), HopSlack) - HopSlack }
 	switch s.Kind {
 	case Hop1Code, Hop1Offset:
-		return r.wantLen(s, r.NumNodes())
+		return nil, r.wantLen(s, r.NumNodes())
 	case Hop1GroupStart:
 		return r.wantOffsets(s, numGroups, runBytes(Hop1Compact))
 	case Hop1GroupLarge:
@@ -279,7 +285,7 @@ func (r *Record) checkHop1(s *Section) error {
 	case Hop1LargeChunk:
 		return r.wantOffsets(s, numLarge, numChunks)
 	case Hop1LargeStart:
-		return r.wantRising(s, runBytes(Hop1Large))
+		return r.wantRising(s, runBytes(Hop1Large)), nil
 	case Hop1LargeLast:
 		return r.wantBytes(s, numLarge, HopChunk-1)
 	case Hop1LargeShift:
@@ -287,13 +293,13 @@ func (r *Record) checkHop1(s *Section) error {
 	case Hop1ChunkBase:
 		return r.wantIndices(s, numChunks, r.NumNodes())
 	case Hop1ChunkStart:
-		return r.wantLen(s, numChunks)
+		return nil, r.wantLen(s, numChunks)
 	case Hop1Compact, Hop1Large:
 		if n := len(s.data); n < HopSlack || !allZero(s.data[n-HopSlack:]) {
-			return faultf(ErrLayout, r.place, "%s doesn't end with %d zero bytes", s.Kind, HopSlack)
+			return nil, faultf(ErrLayout, r.place, "%s doesn't end with %d zero bytes", s.Kind, HopSlack)
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // sectionDims is BlockDims, and for a section of AnyLayer in a record with layers the
@@ -344,131 +350,138 @@ func (r *Record) wantRows(s *Section, want uint64) error {
 }
 
 // wantOffsets checks an i64 or i32 array of n+1 offsets that rises from 0 to end.
-func (r *Record) wantOffsets(s *Section, n, end uint64) error {
+func (r *Record) wantOffsets(s *Section, n, end uint64) (partCheck, error) {
 	if err := r.wantLen(s, n+1); err != nil {
-		return err
+		return nil, err
 	}
 	if s.DType == I32 {
-		return checkOffsets[int32](r, s, end)
+		return offsets[int32](r, s, end)
 	}
-	return checkOffsets[int64](r, s, end)
+	return offsets[int64](r, s, end)
 }
 
-func checkOffsets[T int32 | int64](r *Record, s *Section, end uint64) error {
+func offsets[T int32 | int64](r *Record, s *Section, end uint64) (partCheck, error) {
 	v := view[T](s.data)
-	n := len(v) - 1
-	if v[0] != 0 || v[n] < 0 || uint64(v[n]) != end {
-		return faultf(ErrLayout, r.place, "%s runs from %d to %d, want 0 to %d", s.name(), v[0], v[n], end)
+	if n := len(v) - 1; v[0] != 0 || v[n] < 0 || uint64(v[n]) != end {
+		return nil, faultf(ErrLayout, r.place, "%s runs from %d to %d, want 0 to %d", s.name(), v[0], v[n], end)
 	}
-	for i := range n {
-		if v[i] > v[i+1] {
-			return faultf(ErrLayout, r.place, "%s falls from %d to %d at %d", s.name(), v[i], v[i+1], i+1)
+	size, previous := int(s.DType.SizeBytes()), T(0)
+	return func(b []byte, at int) error {
+		last := previous
+		for i, x := range view[T](b) {
+			if last > x {
+				return faultf(ErrLayout, r.place, "%s falls from %d to %d at %d", s.name(), last, x, at/size+i)
+			}
+			last = x
 		}
-	}
-	return nil
+		previous = last
+		return nil
+	}, nil
 }
 
 // wantRising checks that an i64 array never falls and lies in 0..end.
-func (r *Record) wantRising(s *Section, end uint64) error {
+func (r *Record) wantRising(s *Section, end uint64) partCheck {
 	previous := int64(0)
-	for i, x := range view[int64](s.data) {
-		if x < previous || uint64(x) > end {
-			return faultf(ErrLayout, r.place, "element %d of %s is %d after %d, at most %d", i, s.name(), x, previous, end)
+	return func(b []byte, at int) error {
+		for i, x := range view[int64](b) {
+			if x < previous || uint64(x) > end {
+				return faultf(ErrLayout, r.place, "element %d of %s is %d after %d, at most %d", at/8+i, s.name(), x, previous, end)
+			}
+			previous = x
 		}
-		previous = x
+		return nil
 	}
-	return nil
 }
 
 // wantShifts checks n shifts of directories, each 0..31 or HopNoDirectory.
-func (r *Record) wantShifts(s *Section, n uint64) error {
-	if err := r.wantLen(s, n); err != nil {
-		return err
-	}
-	for i, x := range s.data {
-		if x > 31 && x != HopNoDirectory {
-			return faultf(ErrLayout, r.place, "element %d of %s is %d, want 0 to 31 or %d", i, s.name(), x, HopNoDirectory)
+func (r *Record) wantShifts(s *Section, n uint64) (partCheck, error) {
+	return func(b []byte, at int) error {
+		for i, x := range b {
+			if x > 31 && x != HopNoDirectory {
+				return faultf(ErrLayout, r.place, "element %d of %s is %d, want 0 to 31 or %d", at+i, s.name(), x, HopNoDirectory)
+			}
 		}
-	}
-	return nil
+		return nil
+	}, r.wantLen(s, n)
 }
 
 // wantPositive checks n floats over 0 and below infinity.
-func wantPositive[T float32 | float64](r *Record, s *Section, n uint64) error {
-	if err := r.wantLen(s, n); err != nil {
-		return err
-	}
-	for i, x := range view[T](s.data) {
-		if !(x > 0) || math.IsInf(float64(x), 0) {
-			return faultf(ErrLayout, r.place, "element %d of %s is %v, want a number over 0", i, s.name(), x)
+func wantPositive[T float32 | float64](r *Record, s *Section, n uint64) (partCheck, error) {
+	size := int(s.DType.SizeBytes())
+	return func(b []byte, at int) error {
+		for i, x := range view[T](b) {
+			if !(x > 0) || math.IsInf(float64(x), 0) {
+				return faultf(ErrLayout, r.place, "element %d of %s is %v, want a number over 0", at/size+i, s.name(), x)
+			}
 		}
-	}
-	return nil
+		return nil
+	}, r.wantLen(s, n)
 }
 
 // wantPermutation checks an i32 array that lists each node once.
-func (r *Record) wantPermutation(s *Section) error {
-	if err := r.wantIndices(s, r.NumNodes(), r.NumNodes()); err != nil {
-		return err
+func (r *Record) wantPermutation(s *Section) (partCheck, error) {
+	n := r.NumNodes()
+	inBounds, err := r.wantIndices(s, n, n)
+	if err != nil {
+		return nil, err
 	}
-	seen := make([]uint64, (s.NumElements()+63)/64)
-	for i, v := range view[uint32](s.data) {
-		if bit := uint64(1) << (v % 64); seen[v/64]&bit != 0 {
-			return faultf(ErrLayout, r.place, "element %d of %s is %d, listed before", i, s.name(), v)
-		} else {
-			seen[v/64] |= bit
+	seen := make([]uint64, (n+63)/64)
+	return func(b []byte, at int) error {
+		if err := inBounds(b, at); err != nil {
+			return err
 		}
-	}
-	return nil
-}
-
-// checkLineCounts checks that each row of lines.count counts a line, and that lines.large has the counts that are elsewhere.
-func (r *Record) checkLineCounts(s *Section) error {
-	if s.Shape[1] != 2 {
-		return faultf(ErrLayout, r.place, "%s has shape %v, want 2 columns", s.Kind, s.Shape)
-	}
-	large := uint64(0)
-	for i := 0; i+1 < len(s.data); i += 2 {
-		if s.data[i]|s.data[i+1] == 0 {
-			return faultf(ErrLayout, r.place, "row %d of %s counts no line", i/2, s.Kind)
-		}
-		for _, n := range s.data[i : i+2] {
-			if n == LinesLargeCount {
-				large++
+		for i, v := range view[uint32](b) {
+			if bit := uint64(1) << (v % 64); seen[v/64]&bit != 0 {
+				return faultf(ErrLayout, r.place, "element %d of %s is %d, listed before", at/4+i, s.name(), v)
+			} else {
+				seen[v/64] |= bit
 			}
 		}
+		return nil
+	}, nil
+}
+
+// wantLineCounts checks that each row of lines.count counts a line, and that lines.large has the counts that are elsewhere.
+func (r *contents) wantLineCounts(s *Section) (partCheck, error) {
+	if s.Shape[1] != 2 {
+		return nil, faultf(ErrLayout, r.place, "%s has shape %v, want 2 columns", s.Kind, s.Shape)
 	}
-	if n := r.lenOf(LinesLarge, s.Layer); n != large {
-		return faultf(ErrLayout, r.place, "%s has %d elements of %d, %s has %d", s.Kind, large, LinesLargeCount, LinesLarge, n)
-	}
-	return nil
+	large := uint64(0)
+	return func(b []byte, at int) error {
+		lines, elsewhere := uint64(0), uint64(0)
+		for i := 0; i+1 < len(b); i += 2 {
+			if b[i]|b[i+1] == 0 {
+				return faultf(ErrLayout, r.place, "row %d of %s counts no line", (at+i)/2, s.Kind)
+			}
+			for _, n := range b[i : i+2] {
+				if n == LinesLargeCount {
+					elsewhere++
+				} else {
+					lines += uint64(n)
+				}
+			}
+		}
+		large, r.countedLines = large+elsewhere, r.countedLines+lines
+		if n := r.lenOf(LinesLarge, s.Layer); s.isLast(b, at) && n != large {
+			return faultf(ErrLayout, r.place, "%s has %d elements of %d, %s has %d", s.Kind, large, LinesLargeCount, LinesLarge, n)
+		}
+		return nil
+	}, nil
 }
 
 // wantLargeCounts checks counts that stand for LinesLargeCount; all counts together must fit in 63 bits.
-func (r *Record) wantLargeCounts(s *Section) error {
+func (r *contents) wantLargeCounts(s *Section) partCheck {
 	left := uint64(math.MaxInt64) - 255*r.lenOf(LinesCount, s.Layer)
-	for i, n := range view[uint64](s.data) {
-		if n < LinesLargeCount || n > left {
-			return faultf(ErrLayout, r.place, "element %d of %s is %d, want %d or more, and all together below 2^63", i, s.Kind, n, LinesLargeCount)
+	return func(b []byte, at int) error {
+		for i, n := range view[uint64](b) {
+			if n < LinesLargeCount || n > left {
+				return faultf(ErrLayout, r.place, "element %d of %s is %d, want %d or more, and all together below 2^63", at/8+i, s.Kind, n, LinesLargeCount)
+			}
+			left -= n
+			r.countedLines += n
 		}
-		left -= n
+		return nil
 	}
-	return nil
-}
-
-// numCountedLines adds up the counts, of which those checked before are in bounds. Where they aren't, the result is of no use, and the
-// check of their own section fails.
-func (r *Record) numCountedLines() uint64 {
-	n := uint64(0)
-	for _, count := range r.Uint8s(LinesCount, AnyLayer) {
-		if count != LinesLargeCount {
-			n += uint64(count)
-		}
-	}
-	for _, count := range r.Uint64s(LinesLarge, AnyLayer) {
-		n += count
-	}
-	return n
 }
 
 // wantNodeBits checks an array of a bit a node, filled up with zeros.
@@ -484,53 +497,78 @@ func (r *Record) wantNodeBits(s *Section) error {
 }
 
 // wantIndices checks an i32 array of n elements in 0..limit-1.
-func (r *Record) wantIndices(s *Section, n, limit uint64) error {
+func (r *Record) wantIndices(s *Section, n, limit uint64) (partCheck, error) {
 	if s.NumElements() != n {
-		return faultf(ErrLayout, r.place, "%s has %d elements, want %d", s.name(), s.NumElements(), n)
+		return nil, faultf(ErrLayout, r.place, "%s has %d elements, want %d", s.name(), s.NumElements(), n)
 	}
 	// One branch an element: a negative number is a large unsigned one.
 	lim := uint32(min(limit, math.MaxInt32+1))
-	for i, x := range view[uint32](s.data) {
-		if x >= lim {
-			return faultf(ErrLayout, r.place, "element %d of %s is %d, want 0 to %d", i, s.name(), int32(x), int64(lim)-1)
+	return func(b []byte, at int) error {
+		for i, x := range view[uint32](b) {
+			if x >= lim {
+				return faultf(ErrLayout, r.place, "element %d of %s is %d, want 0 to %d", at/4+i, s.name(), int32(x), int64(lim)-1)
+			}
 		}
-	}
-	return nil
+		return nil
+	}, nil
 }
 
 // wantPositions checks an i64 array of n elements in 0..n-1.
-func (r *Record) wantPositions(s *Section, n uint64) error {
-	if err := r.wantLen(s, n); err != nil {
-		return err
-	}
-	for i, x := range view[uint64](s.data) {
-		if x >= n {
-			return faultf(ErrLayout, r.place, "element %d of %s is %d of %d", i, s.name(), int64(x), n)
+func (r *Record) wantPositions(s *Section, n uint64) (partCheck, error) {
+	return func(b []byte, at int) error {
+		for i, x := range view[uint64](b) {
+			if x >= n {
+				return faultf(ErrLayout, r.place, "element %d of %s is %d of %d", at/8+i, s.name(), int64(x), n)
+			}
 		}
-	}
-	return nil
+		return nil
+	}, r.wantLen(s, n)
 }
 
-func (r *Record) wantBytes(s *Section, n uint64, most uint8) error {
+func (r *Record) wantBytes(s *Section, n uint64, most uint8) (partCheck, error) {
 	if s.NumElements() != n {
-		return faultf(ErrLayout, r.place, "%s has %d elements, want %d", s.Kind, s.NumElements(), n)
+		return nil, faultf(ErrLayout, r.place, "%s has %d elements, want %d", s.Kind, s.NumElements(), n)
 	}
-	for i, x := range s.data {
-		if x > most {
-			return faultf(ErrLayout, r.place, "element %d of %s is %d, at most %d", i, s.Kind, x, most)
+	return func(b []byte, at int) error {
+		for i, x := range b {
+			if x > most {
+				return faultf(ErrLayout, r.place, "element %d of %s is %d, at most %d", at+i, s.Kind, x, most)
+			}
 		}
-	}
-	return nil
+		return nil
+	}, nil
 }
 
-// wantBits checks labels of several columns: 0, 1, or Unlabelled.
-func (r *Record) wantBits(s *Section) error {
-	for i, x := range s.data {
-		if x > 1 && x != Unlabelled {
-			return faultf(ErrLayout, r.place, "element %d of %s is %d, want 0, 1 or %d", i, s.Kind, x, Unlabelled)
-		}
+// wantLabels checks one label a seed: classes from -1, values, or bits of several columns that are 0, 1 or Unlabelled.
+func (r *Record) wantLabels(s *Section) (partCheck, error) {
+	wantRank := 2
+	if s.DType == I32 {
+		wantRank = 1
 	}
-	return nil
+	if len(s.Shape) != wantRank {
+		return nil, faultf(ErrLayout, r.place, "%s of %s has shape %v", s.Kind, s.DType, s.Shape)
+	}
+	if err := r.wantRows(s, r.NumSeeds); err != nil || s.DType == F32 {
+		return nil, err
+	}
+	if s.DType == U8 {
+		return func(b []byte, at int) error {
+			for i, x := range b {
+				if x > 1 && x != Unlabelled {
+					return faultf(ErrLayout, r.place, "element %d of %s is %d, want 0, 1 or %d", at+i, s.Kind, x, Unlabelled)
+				}
+			}
+			return nil
+		}, nil
+	}
+	return func(b []byte, at int) error {
+		for i, class := range view[int32](b) {
+			if class < -1 {
+				return faultf(ErrLayout, r.place, "element %d of %s is %d, want -1 or more", at/4+i, s.Kind, class)
+			}
+		}
+		return nil
+	}, nil
 }
 
 // wantOwnRows checks the elements of nodes.row that nodes.table sends to the record's
@@ -541,9 +579,6 @@ func (r *Record) wantOwnRows(s *Section) error {
 		rows = own.Shape[0]
 	}
 	tables := r.Uint8s(NodesTable, AnyLayer)
-	if tables != nil && uint64(len(tables)) != r.NumNodes() {
-		return nil // refused when its turn comes
-	}
 	for i, row := range view[uint32](s.data) {
 		if tables != nil && tables[i] == OwnTable && uint64(row) >= rows {
 			return faultf(ErrLayout, r.place, "element %d of %s is %d, the record has %d rows", i, s.Kind, row, rows)
@@ -552,13 +587,10 @@ func (r *Record) wantOwnRows(s *Section) error {
 	return nil
 }
 
-// wantRelptr checks the offsets of the (dst, relation) runs of a block: they rise from
-// 0 to the number of edges, and those of each dst begin where its row does.
-func (r *Record) wantRelptr(s *Section, numDst, numEdges uint64) error {
-	n := max(s.NumElements(), 1) - 1
-	if err := r.wantOffsets(s, n, numEdges); err != nil {
-		return err
-	}
+// wantRelptr checks that the (dst, relation) runs of a block, whose offsets are good by themselves, begin for each dst where its row does.
+func (r *Record) wantRelptr(s *Section, p *pass) error {
+	numDst, _ := r.sectionDims(s.Layer)
+	n := s.NumElements() - 1
 	indptr := r.Int64s(BlockIndptr, s.Layer)
 	if numDst == 0 && n == 0 {
 		return nil
@@ -572,23 +604,31 @@ func (r *Record) wantRelptr(s *Section, numDst, numEdges uint64) error {
 		if relptr[d*numRels] != indptr[d] {
 			return faultf(ErrLayout, r.place, "%s starts dst %d at %d, %s at %d", s.name(), d, relptr[d*numRels], BlockIndptr, indptr[d])
 		}
+		if d%dropRows == dropRows-1 {
+			p.drop()
+		}
 	}
 	return nil
 }
 
+// dropRows is how many rows are compared before the pages they are in may leave memory.
+const dropRows = 1 << 16
+
 // wantSizes checks an i64 array of positive sizes that add up to total.
-func (r *Record) wantSizes(s *Section, total uint64) error {
+func (r *Record) wantSizes(s *Section, total uint64) (partCheck, error) {
 	sum := uint64(0)
-	for i, n := range view[int64](s.data) {
-		if n < 1 || uint64(n) > total-sum {
-			return faultf(ErrLayout, r.place, "element %d of %s is %d, %d of %d nodes are left", i, s.Kind, n, total-sum, total)
+	return func(b []byte, at int) error {
+		for i, n := range view[int64](b) {
+			if n < 1 || uint64(n) > total-sum {
+				return faultf(ErrLayout, r.place, "element %d of %s is %d, %d of %d nodes are left", at/8+i, s.Kind, n, total-sum, total)
+			}
+			sum += uint64(n)
 		}
-		sum += uint64(n)
-	}
-	if sum != total {
-		return faultf(ErrLayout, r.place, "%s adds up to %d of %d nodes", s.Kind, sum, total)
-	}
-	return nil
+		if s.isLast(b, at) && sum != total {
+			return faultf(ErrLayout, r.place, "%s adds up to %d of %d nodes", s.Kind, sum, total)
+		}
+		return nil
+	}, nil
 }
 
 // checkLayerEdges checks that the edges of each block are counted right by the hop of

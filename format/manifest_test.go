@@ -123,6 +123,13 @@ func TestCheckFiles(t *testing.T) {
 	if err := VerifyFiles(dir, []FileInfo{{Name: "../x"}}); !errors.Is(err, ErrLayout) {
 		t.Errorf("VerifyFiles of a path: %v", err)
 	}
+	two := []FileInfo{{Name: "a.bin"}, {Name: "gone"}, {Name: "a.bin"}} // of another digest
+	if err := VerifyFiles(dir, two); !errors.Is(err, ErrChecksum) {
+		t.Errorf("VerifyFiles of several that are wrong: %v", err)
+	}
+	if err := VerifyFiles(dir, two[1:]); !errors.Is(err, ErrMissing) {
+		t.Errorf("VerifyFiles of several that are wrong: %v", err)
+	}
 	if err := VerifyFiles(dir, []FileInfo{{Name: "gone"}}); !errors.Is(err, ErrMissing) {
 		t.Errorf("VerifyFiles of an absent file: %v", err)
 	}

@@ -2,6 +2,7 @@ package format
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,7 +29,8 @@ var ErrBusy = errors.New("another job is building this artefact")
 // Job builds one artefact directory. Files go into Dir; Finish enters a file into the
 // journal, so that a rerun after a kill finds it by Done; Publish makes the whole
 // directory visible under its name in one step. A Job is not for concurrent use but
-// for Done, Finish and Enter, which may be called from several goroutines after Resume.
+// for Done, Finish and Enter, which may be called from several goroutines after Resume
+// or Await.
 type Job struct {
 	Out string // final place
 	Dir string // OUT.partial
@@ -38,6 +40,7 @@ type Job struct {
 	done    map[string]FileInfo
 	journal *os.File
 	stamps  *stampFile // for Publish to save
+	later   func() (Digest, error)
 }
 
 // journalEntry is one line of OUT.state/journal.
@@ -84,6 +87,22 @@ func Lock(out, kind string) (*Job, error) {
 // the content: files of an interrupted job with the same key are kept (see Done), those
 // of another are removed.
 func (j *Job) Resume(key Digest) error { return j.openJournal(key) }
+
+// ResumeLater puts Resume off until Await, which takes the key from key then: it may hang on inputs that are still being digested.
+func (j *Job) ResumeLater(key func() (Digest, error)) { j.later = key }
+
+// Await resumes a job that ResumeLater put off; it does nothing where Resume was called. To be called before anything is written.
+func (j *Job) Await() error {
+	if j.later == nil {
+		return nil
+	}
+	key, err := j.later()
+	if err != nil {
+		return err
+	}
+	j.later = nil
+	return j.Resume(key)
+}
 
 // resolveOut makes out absolute, follows a symbolic link at its end, and refuses what
 // Publish must not replace: anything but an artefact of that kind, and places within one.
@@ -264,9 +283,14 @@ func (j *Job) resume(key Digest) error {
 // removeUnfinished removes what is in OUT.partial but not in the journal, and drops
 // from the journal what is not there as it says.
 func (j *Job) removeUnfinished() error {
-	for name, want := range j.done {
-		got, err := DigestFile(filepath.Join(j.Dir, name))
-		if err != nil || got != want {
+	names := slices.Sorted(maps.Keys(j.done))
+	paths := make([]string, len(names))
+	for i, name := range names {
+		paths[i] = j.Path(name)
+	}
+	infos, errs := digestFiles(context.Background(), paths, nil)
+	for i, name := range names {
+		if errs[i] != nil || infos[i] != j.done[name] {
 			delete(j.done, name)
 		}
 	}
@@ -319,7 +343,7 @@ func (j *Job) Finish(name string) (FileInfo, error) {
 	return info, j.Enter(info)
 }
 
-// Enter enters a file into the journal that was written, synced and digested.
+// Enter enters a file into the journal that was written, synced and digested (Writer.Seal).
 func (j *Job) Enter(info FileInfo) error { return j.log(journalEntry{File: &info}) }
 
 // Publish writes the manifest, syncs the directory and puts it under its name in one
@@ -456,6 +480,9 @@ func LinkOrCopy(src, dst, mode string) error {
 	_, err = out.ReadFrom(in)
 	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
 		os.Remove(dst)
+		if info, statErr := in.Stat(); statErr == nil {
+			err = roomError(err, dst, fmt.Sprintf("%d bytes are wanted there", info.Size()))
+		}
 	}
 	return err
 }

@@ -186,6 +186,82 @@ func TestAbort(t *testing.T) {
 	wantArtefact(t, out, id, "one")
 }
 
+// TestConcurrentFinish finishes files side by side, as they come: all of them are in the journal, and a rerun takes them over.
+func TestConcurrentFinish(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	j := begin(t, out, digest(1))
+	const n = 40
+	var infos [n]FileInfo
+	var errs [n]error
+	var group sync.WaitGroup
+	for i := range n {
+		group.Go(func() {
+			name := fmt.Sprintf("%d.bin", i)
+			if errs[i] = writeSync(j.Path(name), []byte(strings.Repeat("x", i))); errs[i] != nil {
+				return
+			}
+			if i%2 == 0 {
+				infos[i], errs[i] = j.Finish(name)
+			} else if infos[i], errs[i] = DigestFile(j.Path(name)); errs[i] == nil {
+				errs[i] = j.Enter(infos[i])
+			}
+		})
+	}
+	group.Wait()
+	if err := errors.Join(errs[:]...); err != nil {
+		t.Fatal(err)
+	}
+	j.Abort(true)
+	j = begin(t, out, digest(1))
+	defer j.Abort(false)
+	for i, want := range infos {
+		if got, ok := j.Done(want.Name); !ok || got != want || int(got.SizeBytes) != i {
+			t.Errorf("rerun: Done says %v, %t, want %v", got, ok, want)
+		}
+	}
+}
+
+// TestResumeLater takes the key when it is there; nothing is touched before, or without it.
+func TestResumeLater(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	j := begin(t, out, digest(1))
+	info := put(t, j, "a.bin", "one")
+	j.Abort(true)
+	lock := func() *Job {
+		j, err := Lock(out, "vector")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j
+	}
+	j = lock()
+	wrong := errors.New("the input changed")
+	j.ResumeLater(func() (Digest, error) { return Digest{}, wrong })
+	if err := j.Await(); err != wrong || !exists(j.Path("a.bin")) {
+		t.Errorf("got %v; the finished file is there: %t", err, exists(j.Path("a.bin")))
+	}
+	j.Abort(true)
+	j, calls := lock(), 0
+	j.ResumeLater(func() (Digest, error) { calls++; return digest(1), nil })
+	if _, ok := j.Done("a.bin"); ok || calls > 0 {
+		t.Errorf("done before Await: %t, %d calls", ok, calls)
+	}
+	for range 2 {
+		if err := j.Await(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, ok := j.Done("a.bin"); !ok || got != info || calls != 1 {
+		t.Errorf("Done says %v, %t after %d calls, want %v", got, ok, calls, info)
+	}
+	j.Abort(false)
+	j = begin(t, out, digest(1)) // nothing was put off
+	if err := j.Await(); err != nil {
+		t.Error(err)
+	}
+	j.Abort(false)
+}
+
 func TestPublishCheckFails(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	id := publish(t, out, "one")

@@ -435,20 +435,47 @@ func (r *Record) SizeBytes() int { return len(r.data) }
 // Verify reads every byte of the record: the CRC of each section, the zero padding,
 // and what SPEC 9.3 asks of the contents (bounds of every index, monotone offsets).
 // Cost: one pass over the record at about the speed of memory.
-func (r *Record) Verify() error {
+func (r *Record) Verify() error { return r.verify(nil) }
+
+// verify is Verify, which tells p, where it isn't nil, of what it has read, in the order of the file. A checksum that doesn't match
+// is said before what is wrong with the contents, wherever that is.
+func (r *Record) verify(p *pass) error {
 	return Guard(r.place, func() error {
+		c := &contents{Record: r}
+		var wrong error // with the contents, the first
 		end := uint64(RecordHeaderSize + 8*len(r.HopNodes) + 8*len(r.LayerEdges) + SectionEntrySize*len(r.Sections))
+		p.seen(int(end))
 		for i := range r.Sections {
 			s := &r.Sections[i]
 			if !allZero(r.data[end:s.Offset]) {
 				return faultf(ErrLayout, r.place, "padding before section %d (%s) is not zero", i, s.Kind)
 			}
-			if got := crc32.ChecksumIEEE(s.data); got != s.CRC {
-				return faultf(ErrChecksum, r.place, "section %d (%s) has CRC %08x, stored is %08x", i, s.Kind, got, s.CRC)
+			p.seen(int(s.Offset - end))
+			check, err := c.section(s)
+			if wrong == nil {
+				wrong = err
+			}
+			crc := uint32(0)
+			for at := 0; ; {
+				part := s.data[at:min(at+partBytes, len(s.data))]
+				crc = crc32.Update(crc, crc32.IEEETable, part)
+				if wrong == nil && check != nil {
+					wrong = check(part, at)
+				}
+				p.seen(len(part))
+				if at += len(part); at == len(s.data) {
+					break
+				}
+			}
+			if crc != s.CRC {
+				return faultf(ErrChecksum, r.place, "section %d (%s) has CRC %08x, stored is %08x", i, s.Kind, crc, s.CRC)
 			}
 			end = s.Offset + s.SizeBytes
 		}
-		return r.checkContents()
+		if wrong != nil {
+			return wrong
+		}
+		return c.across(p)
 	})
 }
 
@@ -468,18 +495,23 @@ func (f *File) VerifyPadding() error {
 }
 
 // Verify reads every byte of the file (see Record.Verify).
-func (f *File) Verify() error {
+func (f *File) Verify() error { return f.verify(nil) }
+
+func (f *File) verify(p *pass) error {
 	if err := f.VerifyPadding(); err != nil {
 		return err
 	}
-	for i := range f.Records {
+	end := uint64(0)
+	for i, e := range f.Records {
+		p.seen(int(e.Offset - end))
 		r, err := f.Record(i)
 		if err != nil {
 			return err
 		}
-		if err := r.Verify(); err != nil {
+		if err := r.verify(p); err != nil {
 			return err
 		}
+		end = e.Offset + e.SizeBytes
 	}
 	return nil
 }

@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
+	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
 
@@ -36,32 +35,30 @@ type stampFile struct {
 	Outputs []Stamp `json:"outputs"`
 }
 
-// StampInputs digests the inputs of a job, several at a time. ctx stops it between files and within one.
-func StampInputs(ctx context.Context, paths []string) ([]Stamp, error) {
-	stamps := make([]Stamp, len(paths))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
+// StampInputs digests the inputs of a job, several at a time, which must not change meanwhile. ctx stops it, also within a file. progress
+// may be nil; it is called by several goroutines at a time, with bytes.
+func StampInputs(ctx context.Context, paths []string, progress func(done, total int64)) ([]Stamp, error) {
+	stamps, total := make([]Stamp, len(paths)), int64(0)
 	for i, path := range paths {
-		group.Go(func() (err error) {
-			stamps[i], err = stampInput(ctx, path)
-			return err
-		})
+		var err error
+		if stamps[i], err = statStamp(path); err != nil {
+			return nil, err
+		}
+		total += int64(stamps[i].SizeBytes)
 	}
-	return stamps, group.Wait()
-}
-
-// stampInput digests one input, which must not change meanwhile.
-func stampInput(ctx context.Context, path string) (Stamp, error) {
-	before, err := statStamp(path)
-	if err != nil {
-		return Stamp{}, err
+	var done atomic.Int64
+	infos, errs := digestFiles(ctx, paths, func(n int64) {
+		if n := done.Add(n); progress != nil {
+			progress(n, total)
+		}
+	})
+	for i := range stamps {
+		if errs[i] != nil {
+			return nil, errs[i]
+		}
+		stamps[i].SHA256 = infos[i].SHA256
 	}
-	info, err := digestFile(ctx, path)
-	if err != nil {
-		return Stamp{}, err
-	}
-	before.SHA256 = info.SHA256
-	return before, Unchanged([]Stamp{before})
+	return stamps, Unchanged(stamps)
 }
 
 // Unchanged returns an error if an input isn't as it was when its stamp was taken: what was read of it since may be of
@@ -107,9 +104,9 @@ func (f *stampFile) save(state string) error {
 
 // UpToDate reports whether the artefact out of that kind is there and came of these inputs under
 // key, and its id. Inputs and files of the artefact whose path, size, inode, mtime and ctime
-// are as remembered are not read; others are digested and must have the content that is
+// are as remembered are not read; others are digested, until ctx ends, and must have the content that is
 // remembered, or that the manifest lists.
-func UpToDate(out, kind string, key Digest, inputs []string) (id Digest, ok bool, err error) {
+func UpToDate(ctx context.Context, out, kind string, key Digest, inputs []string) (id Digest, ok bool, err error) {
 	out, err = resolveOut(out, kind)
 	if err != nil {
 		return id, false, err
@@ -125,13 +122,13 @@ func UpToDate(out, kind string, key Digest, inputs []string) (id Digest, ok bool
 	if id, err = ReadID(out); err != nil || id != saved.ID {
 		return id, false, nil // absent or damaged: build again
 	}
-	same, changed, err := sameInputs(saved.Inputs, inputs)
+	same, changed, err := sameInputs(ctx, saved.Inputs, inputs)
 	if err != nil || !same {
 		return id, false, err
 	}
-	same, touched := saved.sameOutputs(out)
+	same, touched := saved.sameOutputs(ctx, out)
 	if !same {
-		return id, false, nil
+		return id, false, ctx.Err()
 	}
 	changed = changed || touched
 	if changed {
@@ -142,7 +139,7 @@ func UpToDate(out, kind string, key Digest, inputs []string) (id Digest, ok bool
 
 // sameOutputs reports whether the artefact's files have the content that its manifest
 // lists, and whether any was not as remembered, which it then is.
-func (f *stampFile) sameOutputs(out string) (same, touched bool) {
+func (f *stampFile) sameOutputs(ctx context.Context, out string) (same, touched bool) {
 	now, err := statFiles(out)
 	if err != nil {
 		return false, false
@@ -151,7 +148,7 @@ func (f *stampFile) sameOutputs(out string) (same, touched bool) {
 		return true, false
 	}
 	files, err := listedFiles(out)
-	if err != nil || VerifyFiles(out, files) != nil {
+	if err != nil || verifyFiles(ctx, out, files) != nil {
 		return false, false
 	}
 	f.Outputs = now
@@ -189,7 +186,9 @@ func (f *stampFile) refresh(state string) {
 
 // sameInputs reports whether the inputs have the remembered content. It updates the
 // stamps of those that were only touched or moved, and reports that as changed.
-func sameInputs(saved []Stamp, paths []string) (same, changed bool, err error) {
+func sameInputs(ctx context.Context, saved []Stamp, paths []string) (same, changed bool, err error) {
+	var touched []int
+	var unsure []string
 	for i, path := range paths {
 		now, err := statStamp(path)
 		if err != nil {
@@ -199,19 +198,20 @@ func sameInputs(saved []Stamp, paths []string) (same, changed bool, err error) {
 			return false, false, nil
 		}
 		now.SHA256 = saved[i].SHA256
-		if now == saved[i] {
-			continue
+		if now != saved[i] {
+			saved[i], touched, unsure = now, append(touched, i), append(unsure, path)
 		}
-		info, err := DigestFile(path)
-		if err != nil {
-			return false, false, err
+	}
+	infos, errs := digestFiles(ctx, unsure, nil)
+	for k, i := range touched {
+		if errs[k] != nil {
+			return false, false, errs[k]
 		}
-		if info.SHA256 != saved[i].SHA256 {
+		if infos[k].SHA256 != saved[i].SHA256 {
 			return false, false, nil
 		}
-		saved[i], changed = now, true
 	}
-	return true, changed, nil
+	return true, len(touched) > 0, nil
 }
 
 // JobKey digests everything that shapes an artefact: the parameters' key and the content

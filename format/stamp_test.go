@@ -1,12 +1,18 @@
 package format
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"time"
 )
 
@@ -130,7 +136,7 @@ func TestUpToDate(t *testing.T) {
 			out, in1, in2 := filepath.Join(dir, "out"), filepath.Join(dir, "in1"), filepath.Join(dir, "in2")
 			write(t, in1, "first")
 			write(t, in2, "second")
-			stamps, err := StampInputs(t.Context(), []string{in1, in2})
+			stamps, err := StampInputs(t.Context(), []string{in1, in2}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -139,7 +145,7 @@ func TestUpToDate(t *testing.T) {
 				t.Fatal(err)
 			}
 			k, inputs := c.change(t, out, in1, in2)
-			got, ok, err := UpToDate(out, "vector", k, inputs)
+			got, ok, err := UpToDate(t.Context(), out, "vector", k, inputs)
 			if err != nil || ok != c.want || ok && got != id {
 				t.Errorf("got %v, %t, %v, want %v, %t", got, ok, err, id, c.want)
 			}
@@ -150,16 +156,16 @@ func TestUpToDate(t *testing.T) {
 func TestUpToDateFailures(t *testing.T) {
 	dir := t.TempDir()
 	in, out := filepath.Join(dir, "in"), filepath.Join(dir, "out")
-	if _, err := StampInputs(t.Context(), []string{in}); !errors.Is(err, os.ErrNotExist) {
+	if _, err := StampInputs(t.Context(), []string{in}, nil); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("stamps of an absent input: %v", err)
 	}
 	if err := os.WriteFile(in, []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok, err := UpToDate(out, "vector", digest(1), []string{in}); ok || err != nil {
+	if _, ok, err := UpToDate(t.Context(), out, "vector", digest(1), []string{in}); ok || err != nil {
 		t.Errorf("no artefact: %t, %v", ok, err)
 	}
-	stamps, err := StampInputs(t.Context(), []string{in})
+	stamps, err := StampInputs(t.Context(), []string{in}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,14 +176,88 @@ func TestUpToDateFailures(t *testing.T) {
 	if err := os.Remove(in); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok, err := UpToDate(out, "vector", digest(1), []string{in}); ok || !errors.Is(err, os.ErrNotExist) {
+	if _, ok, err := UpToDate(t.Context(), out, "vector", digest(1), []string{in}); ok || !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("input removed: %t, %v", ok, err)
 	}
 	if err := os.Mkdir(in, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := StampInputs(t.Context(), []string{in}); err == nil {
+	if _, err := StampInputs(t.Context(), []string{in}, nil); err == nil {
 		t.Error("a directory has a stamp")
+	}
+}
+
+// TestStampInputsProgress digests several files side by side: the digests are those of each, and the bytes add up.
+func TestStampInputsProgress(t *testing.T) {
+	dir := t.TempDir()
+	var paths []string
+	total := int64(0)
+	for i, size := range []int{0, 1, blockBytes - 1, blockBytes, blockBytes + 1, 2*blockBytes + 5} {
+		content := make([]byte, size)
+		for k := range content {
+			content[k] = byte(k*7 + k>>8 + i)
+		}
+		paths = append(paths, filepath.Join(dir, fmt.Sprint(i)))
+		if err := os.WriteFile(paths[i], content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		total += int64(size)
+	}
+	var most atomic.Int64
+	stamps, err := StampInputs(t.Context(), paths, func(done, of int64) {
+		if of != total || done > total {
+			t.Errorf("%d of %d bytes are done, there are %d", done, of, total)
+		}
+		for old := most.Load(); done > old && !most.CompareAndSwap(old, done); old = most.Load() {
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := most.Load(); got != total {
+		t.Errorf("%d of %d bytes were reported", got, total)
+	}
+	for i, s := range stamps {
+		content, err := os.ReadFile(paths[i])
+		if err != nil || s.Path != paths[i] || s.SHA256 != sha256.Sum256(content) || int(s.SizeBytes) != len(content) {
+			t.Errorf("%s: stamp %+v, %v", paths[i], s, err)
+		}
+	}
+}
+
+// TestStampInputsEnds stops digests in the middle of a file, and has an input change there.
+func TestStampInputsEnds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "in")
+	if err := os.WriteFile(path, make([]byte, 5*blockBytes), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	blocks := 0
+	if _, err := StampInputs(ctx, []string{path}, func(done, total int64) {
+		if blocks++; done >= 2*blockBytes {
+			cancel()
+		}
+	}); !errors.Is(err, context.Canceled) || blocks != 2 {
+		t.Errorf("got %v after %d blocks, want an end after 2", err, blocks)
+	}
+	if _, err := StampInputs(t.Context(), []string{path}, func(done, total int64) {
+		if done == blockBytes {
+			if err := os.Truncate(path, 5*blockBytes+1); err != nil {
+				t.Error(err)
+			}
+		}
+	}); err == nil || !strings.Contains(err.Error(), "changed while it was read") {
+		t.Errorf("a file that grew meanwhile: %v", err)
+	}
+}
+
+// TestEachBlockFailure wants what was read before an error to be taken, and the error.
+func TestEachBlockFailure(t *testing.T) {
+	wrong := errors.New("the disk is gone")
+	got := 0
+	err := eachBlock(t.Context(), io.MultiReader(bytes.NewReader(make([]byte, blockBytes+3)), iotest.ErrReader(wrong)), func(b []byte) { got += len(b) })
+	if !errors.Is(err, wrong) || got != blockBytes+3 {
+		t.Errorf("got %d bytes, %v", got, err)
 	}
 }
 
@@ -189,7 +269,7 @@ func TestUnchanged(t *testing.T) {
 		}
 	}
 	write("one")
-	stamps, err := StampInputs(t.Context(), []string{path})
+	stamps, err := StampInputs(t.Context(), []string{path}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +287,7 @@ func TestUnchanged(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	write("one")
-	if _, err := StampInputs(ctx, []string{path}); !errors.Is(err, context.Canceled) {
+	if _, err := StampInputs(ctx, []string{path}, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }

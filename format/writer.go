@@ -2,16 +2,17 @@ package format
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"math/bits"
 	"os"
 	"path/filepath"
-	"time"
 
-	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 )
 
 // SectionSpec is one array to be written.
@@ -130,8 +131,18 @@ type Writer struct {
 	buf     *bufio.Writer
 	header  Header
 	records []TableEntry
-	offset  uint64 // where the next byte goes
+	offset  uint64   // where the next byte goes
+	want    uint64   // bytes of the file up to the end of the record that is being written
+	placed  []placed // sections of that record, or of the last one
 	err     error
+}
+
+// placed is a section that has been written.
+type placed struct {
+	kind         Kind
+	layer        uint16
+	coef         Coef
+	offset, size uint64 // in the file
 }
 
 // sink is what a Writer needs of an *os.File.
@@ -158,6 +169,9 @@ func Create(path string, h Header, numRecords int) (*Writer, error) {
 // earlyBytes is how much is written before the disk is asked to begin with it.
 const earlyBytes = 16 << 20
 
+// bufferBytes is how much is written at once: a large page of x86 and ARM, so that the system can keep it in one.
+const bufferBytes = 2 << 20
+
 // earlyFile is a file whose content goes to the disk while more is written.
 type earlyFile struct {
 	*os.File
@@ -175,8 +189,9 @@ func (f *earlyFile) Write(b []byte) (int, error) {
 
 // newWriter starts a file in sink, where path is its name in messages and what an error removes.
 func newWriter(path string, file sink, h Header, numRecords int) *Writer {
-	w := &Writer{path: path, file: file, buf: bufio.NewWriterSize(file, 1<<20), header: h, records: make([]TableEntry, 0, numRecords)}
-	w.pad(uint64(HeaderSize + TableEntrySize*numRecords))
+	w := &Writer{path: path, file: file, buf: bufio.NewWriterSize(file, bufferBytes), header: h, records: make([]TableEntry, 0, numRecords)}
+	w.want = uint64(HeaderSize + TableEntrySize*numRecords)
+	w.pad(w.want)
 	return w
 }
 
@@ -191,10 +206,15 @@ func (w *Writer) Add(h *RecordHeader, specs []SectionSpec) error {
 	if len(h.HopNodes) > MaxHops || h.NumLayers > MaxLayers || len(h.LayerEdges) != h.NumLayers*len(h.HopNodes) || len(specs) > MaxSections {
 		return w.fail(fmt.Errorf("format: %s: record of %d layers, %d hops, %d edge counts, %d sections", filepath.Base(w.path), h.NumLayers, len(h.HopNodes), len(h.LayerEdges), len(specs)))
 	}
-	w.pad(alignUp(w.offset, RecordAlign))
-	start := w.offset
+	recordSize, err := RecordSizeBytes(h, specs)
+	if err != nil {
+		return w.fail(err)
+	}
+	start := alignUp(w.offset, RecordAlign)
+	w.want = start + uint64(recordSize)
 	headSize := headSizeBytes(h, len(specs))
 	w.pad(start + headSize)
+	w.placed = w.placed[:0]
 	entries := make([]byte, 0, len(specs)*SectionEntrySize)
 	for i := range specs {
 		s := &specs[i]
@@ -203,12 +223,13 @@ func (w *Writer) Add(h *RecordHeader, specs []SectionSpec) error {
 			return w.fail(err)
 		}
 		w.pad(start + alignUp(w.offset-start, SectionAlign))
-		offset := w.offset - start
+		offset := w.offset
 		crc, err := w.section(s, size)
 		if err != nil {
 			return w.fail(err)
 		}
-		entries = appendEntry(entries, s, offset, size, crc)
+		entries = appendEntry(entries, s, offset-start, size, crc)
+		w.placed = append(w.placed, placed{s.Kind, s.Layer, s.Coef, offset, size})
 	}
 	head := append(encodeRecordHeader(h, len(specs)), entries...)
 	if err := w.patch(head, start); err != nil {
@@ -223,12 +244,7 @@ func (w *Writer) section(s *SectionSpec, size uint64) (uint32, error) {
 	sum := &crcWriter{w: w.buf}
 	var err error
 	if s.Data != nil || s.Write == nil {
-		// In parts, so that a checksum is of what is in the cache.
-		for data := s.Data; err == nil && len(data) > 0; {
-			n := min(len(data), 1<<20)
-			_, err = sum.Write(data[:n])
-			data = data[n:]
-		}
+		err = w.data(sum, s.Data)
 	} else {
 		err = s.Write(sum)
 	}
@@ -240,6 +256,50 @@ func (w *Writer) section(s *SectionSpec, size uint64) (uint32, error) {
 	}
 	w.offset += size
 	return sum.crc, nil
+}
+
+// data writes an array. Most of a large one goes to the file past the buffer, in parts that are still in the cache after their checksum, and
+// that begin at multiples of their size in the file: so the system keeps them in few large pages, which a reader maps with few faults.
+func (w *Writer) data(sum *crcWriter, b []byte) error {
+	first := bufferBytes - int(w.offset%bufferBytes)
+	if len(b) < first+bufferBytes {
+		_, err := sum.Write(b)
+		return err
+	}
+	if _, err := sum.Write(b[:first]); err != nil {
+		return err
+	}
+	if err := w.buf.Flush(); err != nil {
+		return err
+	}
+	sum.w = w.file
+	for b = b[first:]; len(b) >= bufferBytes; b = b[bufferBytes:] {
+		if _, err := sum.Write(b[:bufferBytes]); err != nil {
+			return err
+		}
+	}
+	sum.w = w.buf
+	_, err := sum.Write(b)
+	return err
+}
+
+// Section returns where in the file the bytes of a section lie that has been written: of the record that Add is about to write (which calls
+// the Write of later sections) or of the last one. They can be read there until the writer fails or is aborted, and stay as they are. The
+// search is Record.Find's, but for AnyLayer only AnyLayer matches, as written.
+func (w *Writer) Section(kind Kind, layer uint16, coef Coef) (offset, size int64, err error) {
+	if w.err != nil {
+		return 0, 0, w.err
+	}
+	for _, s := range w.placed {
+		if s.kind != kind || s.layer != layer || s.coef != coef {
+			continue
+		}
+		if err := w.buf.Flush(); err != nil {
+			return 0, 0, w.fail(err)
+		}
+		return int64(s.offset), int64(s.size), nil
+	}
+	return 0, 0, fmt.Errorf("format: %s: no section %s has been written", filepath.Base(w.path), sectionName(kind, coef, layer))
 }
 
 // crcWriter passes bytes on and keeps their CRC-32 and number.
@@ -280,11 +340,30 @@ func (w *Writer) patch(b []byte, offset uint64) error {
 // fail kills the writer and removes the unfinished file.
 func (w *Writer) fail(err error) error {
 	if w.err == nil {
-		w.err = err
+		w.err = w.roomError(err)
 		w.file.Close()
 		os.Remove(w.path)
 	}
 	return w.err
+}
+
+// roomError says of an error of a full disk how much was wanted.
+func (w *Writer) roomError(err error) error {
+	records := ""
+	if n := cap(w.records); n > 1 {
+		records = fmt.Sprintf(" up to record %d of %d", min(len(w.records)+1, n), n)
+	}
+	return roomError(err, w.path, fmt.Sprintf("%d bytes are wanted there%s", w.want, records))
+}
+
+// roomError makes one line of an error, where it is one of no room: which file, and what for. Other errors come back as they are.
+func roomError(err error, path, wanted string) error {
+	for _, full := range []error{unix.ENOSPC, unix.EDQUOT, unix.EFBIG} {
+		if errors.Is(err, full) {
+			return fmt.Errorf("%s: %w: %s", path, full, wanted)
+		}
+	}
+	return err
 }
 
 // Abort drops the unfinished file. It does nothing after Close or an error.
@@ -305,20 +384,13 @@ func (w *Writer) Close() error {
 // Seal is Close, and the digest of the file on the way, for Job.Enter.
 func (w *Writer) Seal() (FileInfo, error) { return w.close(true) }
 
-func (w *Writer) close(digest bool) (info FileInfo, err error) {
+func (w *Writer) close(digest bool) (FileInfo, error) {
 	if err := w.finish(); err != nil {
-		return info, err
+		return FileInfo{}, err
 	}
-	var group errgroup.Group
-	group.Go(func() error { return verifyFile(w.path) })
-	if digest {
-		group.Go(func() (err error) {
-			info, err = DigestFile(w.path)
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return info, w.fail(fmt.Errorf("self-check of a file just written: %w", err))
+	info, err := lookOver(w.path, digest)
+	if err != nil {
+		return FileInfo{}, w.fail(fmt.Errorf("self-check of a file just written: %w", err))
 	}
 	w.err = fmt.Errorf("format: %s: writer is closed", filepath.Base(w.path))
 	return info, nil
@@ -344,36 +416,17 @@ func (w *Writer) finish() error {
 	return nil
 }
 
-// dropFrom is the size of files from which a check doesn't keep in memory what it has seen.
-const dropFrom = 64 << 20
-
-// verifyFile verifies a whole file. What it has read of a large one leaves this process's memory again, so that a file larger
-// than the memory can be checked.
-func verifyFile(path string) error {
+// lookOver verifies a whole file as it is on the disk and digests it where that is wanted, in one pass that needs little memory.
+func lookOver(path string, digest bool) (FileInfo, error) {
 	f, err := Open(path)
 	if err != nil {
-		return err
+		return FileInfo{}, err
 	}
 	defer f.Close()
-	if len(f.data) < dropFrom {
-		return f.Verify()
-	}
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		tick := time.NewTicker(10 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-stop:
-				return
-			case <-tick.C:
-				dropPages(f.data)
-			}
-		}
-	}()
-	defer func() { close(stop); <-stopped }()
-	return f.Verify()
+	p := startPass(f.Name(), f.data, digest)
+	err = f.verify(p)
+	sum, fault := p.finish()
+	return FileInfo{Name: f.Name(), SizeBytes: Int(f.SizeBytes()), SHA256: sum}, cmp.Or(err, fault)
 }
 
 func encodeFileHead(h *Header, records []TableEntry, size uint64) []byte {

@@ -1,7 +1,9 @@
 package format
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -200,6 +202,16 @@ func TestWriterAbort(t *testing.T) {
 	}
 }
 
+// keysFileBytes is the size of a file of one table of n keys.
+func keysFileBytes(t *testing.T, n int) int64 {
+	t.Helper()
+	size, err := RecordSizeBytes(tableHead(n), []SectionSpec{Uint64Section(IDsKey, AnyLayer, make([]uint64, n))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return FileSizeBytes([]int64{size})
+}
+
 // TestWriterNoSpace writes to /dev/full, where every write gives ENOSPC, with arrays
 // that fail in Add and ones that fail in Close only (they fit the buffer).
 func TestWriterNoSpace(t *testing.T) {
@@ -218,8 +230,9 @@ func TestWriterNoSpace(t *testing.T) {
 		if err == nil {
 			err = w.Close()
 		}
-		if !errors.Is(err, unix.ENOSPC) {
-			t.Errorf("%d keys: got %v, want ENOSPC", n, err)
+		want := fmt.Sprintf("%s: no space left on device: %d bytes are wanted there", w.path, keysFileBytes(t, n))
+		if !errors.Is(err, unix.ENOSPC) || err.Error() != want {
+			t.Errorf("%d keys: got %v, want %s", n, err, want)
 		}
 		if again := w.Close(); again != err {
 			t.Errorf("%d keys: Close again: %v", n, again)
@@ -239,7 +252,7 @@ func TestWriterFileSizeLimit(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = w.Add(tableHead(1<<18), []SectionSpec{Uint64Section(IDsKey, AnyLayer, make([]uint64, 1<<18))})
-		if !errors.Is(err, unix.EFBIG) || w.Close() != err || exists(path) {
+		if !errors.Is(err, unix.EFBIG) || err.Error() != fmt.Sprintf("%s: file too large: %d bytes are wanted there", path, keysFileBytes(t, 1<<18)) || w.Close() != err || exists(path) {
 			t.Fatalf("got %v, file exists: %t", err, exists(path))
 		}
 		return
@@ -254,6 +267,124 @@ func runChild(t *testing.T, test string, env ...string) {
 	cmd.Env = append(os.Environ(), env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("child: %v\n%s", err, out)
+	}
+}
+
+// spoiler is a file whose content changes behind the writer's back, once it is closed.
+type spoiler struct{ *earlyFile }
+
+func (s spoiler) Close() error {
+	b := make([]byte, 1)
+	if _, err := s.ReadAt(b, RecordAlign+1000); err != nil {
+		return err
+	}
+	b[0] ^= 1
+	if _, err := s.WriteAt(b, RecordAlign+1000); err != nil {
+		return err
+	}
+	return s.earlyFile.Close()
+}
+
+// TestWriterNoticesDamage wants what is on the disk to be checked, not what was written.
+func TestWriterNoticesDamage(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.plf")
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWriter(path, spoiler{&earlyFile{File: file}}, Header{Kind: FileIDs}, 1)
+	if err := w.Add(tableHead(1000), []SectionSpec{Uint64Section(IDsKey, AnyLayer, make([]uint64, 1000))}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Seal(); !errors.Is(err, ErrChecksum) || !strings.Contains(err.Error(), "self-check of a file just written") || exists(path) {
+		t.Errorf("got %v, file there: %t", err, exists(path))
+	}
+}
+
+// TestWriterSizes writes arrays around the size of the buffer, given and streamed, after ones that shift it in the file.
+func TestWriterSizes(t *testing.T) {
+	for _, shift := range []int{0, 1, RecordAlign} {
+		for _, n := range []int{0, 1, bufferBytes - 1, bufferBytes, bufferBytes + 1, 3*bufferBytes + 7} {
+			for _, stream := range []bool{false, true} {
+				path := filepath.Join(t.TempDir(), "a.plf")
+				text := make([]byte, n)
+				for i := range text {
+					text[i] = byte(i * 31 >> 3)
+				}
+				spec := Uint8Section(IDsBytes, AnyLayer, text)
+				if stream {
+					spec.Data, spec.Write = nil, writeOf(text)
+				}
+				unchecked(t, path, Header{Kind: FileIDs}, tableHead(shift), []SectionSpec{Uint64Section(IDsKey, AnyLayer, make([]uint64, shift)), spec, Int32Section(RankOrder, AnyLayer, identity(shift))})
+				if _, err := lookOver(path, true); err != nil {
+					t.Fatalf("%d bytes behind %d keys, streamed %t: %v", n, shift, stream, err)
+				}
+				f, err := Open(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if r, err := f.Record(0); err != nil || !bytes.Equal(r.Uint8s(IDsBytes, AnyLayer), text) {
+					t.Errorf("%d bytes behind %d keys, streamed %t: other bytes, %v", n, shift, stream, err)
+				}
+				f.Close()
+			}
+		}
+	}
+}
+
+func identity(n int) []int32 {
+	v := make([]int32, n)
+	for i := range v {
+		v[i] = int32(i)
+	}
+	return v
+}
+
+// TestWriterSection reads sections of a file that is being written, from within a later one and between records.
+func TestWriterSection(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.plf")
+	w, err := Create(path, Header{Kind: FileIDs}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(kind Kind, layer uint16, coef Coef) []byte {
+		t.Helper()
+		offset, size, err := w.Section(kind, layer, coef)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(path)
+		if err != nil || int64(len(b)) < offset+size {
+			t.Fatalf("%d bytes on the disk, %v, want %d", len(b), err, offset+size)
+		}
+		return b[offset : offset+size]
+	}
+	if _, _, err := w.Section(IDsBytes, AnyLayer, CoefNone); err == nil {
+		t.Error("a section before the first record")
+	}
+	upper := SectionSpec{Kind: NamesBytes, Layer: AnyLayer, DType: U8, Shape: []uint64{3}, Write: func(to io.Writer) error {
+		_, err := to.Write(bytes.ToUpper(read(IDsBytes, AnyLayer, CoefNone)))
+		return err
+	}}
+	if err := w.Add(tableHead(0), []SectionSpec{Uint8Section(IDsBytes, AnyLayer, []byte("abc")), upper}); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(NamesBytes, AnyLayer, CoefNone); string(got) != "ABC" {
+		t.Errorf("the second section is %q", got)
+	}
+	coefs := []SectionSpec{Float32Section(CoefSrc, AnyLayer, CoefGCN, []float32{1}), Float32Section(CoefSrc, AnyLayer, CoefMean, []float32{2})}
+	if err := w.Add(tableHead(1), coefs); err != nil {
+		t.Fatal(err)
+	}
+	if got := view[float32](bytes.Clone(read(CoefSrc, AnyLayer, CoefMean))); len(got) != 1 || got[0] != 2 {
+		t.Errorf("the coefficients of mean are %v", got)
+	}
+	if _, _, err := w.Section(IDsBytes, AnyLayer, CoefNone); err == nil || !strings.Contains(err.Error(), "no section ids.bytes") {
+		t.Errorf("a section of the record before: %v", err)
+	}
+	w.Abort()
+	if _, _, err := w.Section(CoefSrc, AnyLayer, CoefGCN); err == nil || !strings.Contains(err.Error(), "aborted") {
+		t.Errorf("a section of an aborted file: %v", err)
 	}
 }
 

@@ -41,37 +41,19 @@ func Build(ctx context.Context, job *format.Job, t *Tables, p Params, opt Option
 		t.RelNames = nil
 	}
 	b := &builder{job: job, tables: t, opt: opt}
-	defer b.stop() // what is being written is in memory that others will give back
 	if err := b.topology(ctx, &p); err != nil {
 		return format.Digest{}, nil, err
 	}
 	return b.complete(ctx, p)
 }
 
-// complete computes what is made of the rows, and writes and publishes all of it.
+// complete computes what is made of the rows, and writes and publishes all of it. When it returns, nothing reads what the files are made of any
+// more.
 func (b *builder) complete(ctx context.Context, p Params) (format.Digest, *Manifest, error) {
-	if err := b.derive(&p); err != nil {
-		return format.Digest{}, nil, err
-	}
-	b.startTables()
-	if err := b.rank(ctx, &p); err != nil { // before hop 2, which takes the most memory
-		return format.Digest{}, nil, err
-	}
-	if sections := b.rankSections(); sections != nil {
-		b.start(RankFile, format.FileRank, b.header(), sections)
-	}
-	if err := b.hops(ctx, &p); err != nil {
-		return format.Digest{}, nil, err
-	}
-	if b.hop1 != nil {
-		b.start(HopsFile, format.FileHops, b.header(), b.hopSections())
-	}
-	m, err := b.manifest(p)
+	b.files = newFileWriter(ctx, b.job)
+	m, err := b.write(b.files.ctx, p)
 	if err != nil {
-		return format.Digest{}, nil, err
-	}
-	if m.Files, err = b.finish(ctx, m.SetKey); err != nil {
-		return format.Digest{}, nil, err
+		return format.Digest{}, nil, b.files.stop(err)
 	}
 	b.progress("publish", 0, 0)
 	id, err := b.job.Publish(m, func(dir string) error {
@@ -82,11 +64,52 @@ func (b *builder) complete(ctx context.Context, p Params) (format.Digest, *Manif
 	return id, m, err
 }
 
+// write computes what is made of the rows, while it writes all files. ctx is that of b.files.
+func (b *builder) write(ctx context.Context, p Params) (m *Manifest, err error) {
+	if err := b.derive(&p); err != nil {
+		return nil, err
+	}
+	if err := b.job.Await(); err != nil {
+		return nil, err
+	}
+	b.startTables()
+	if err := b.rank(ctx, &p); err != nil { // before hop 2, which takes the most memory
+		return nil, err
+	}
+	if sections := b.rankSections(); sections != nil {
+		b.start(RankFile, format.FileRank, b.header(), sections)
+	}
+	seal := func() error {
+		if m, err = b.manifest(p); err == nil {
+			b.files.seal(m.SetKey)
+		}
+		return err
+	}
+	if p.Hops < 2 { // hop 1 adds nothing to what the manifest says, hop 2 does
+		if err := seal(); err != nil {
+			return nil, err
+		}
+	}
+	if err := b.hops(ctx, &p); err != nil {
+		return nil, err
+	}
+	if b.hop1 != nil {
+		b.start(HopsFile, format.FileHops, b.header(), b.hopSections())
+	}
+	if p.Hops == 2 {
+		if err := seal(); err != nil {
+			return nil, err
+		}
+	}
+	m.Files, err = b.files.finish(b.progress)
+	return m, err
+}
+
 type builder struct {
 	job    *format.Job
 	tables *Tables
 	opt    Options
-	files  []*pendingFile
+	files  *fileWriter
 
 	graph   *graph.Graph
 	in, out *graph.CSR // its rows without relations
@@ -195,6 +218,11 @@ func (b *builder) header() format.RecordHeader {
 	return format.RecordHeader{Space: format.SpaceGlobal, SplitColumn: format.AnySplit, DstEnd: n, HopNodes: []uint64{n}}
 }
 
+// start begins to write a file of one record, whose sections must not change any more.
+func (b *builder) start(name string, kind format.FileKind, h format.RecordHeader, sections []format.SectionSpec) {
+	b.files.start(name, kind, []record{{h, sections}})
+}
+
 // startTables begins to write all that doesn't hang on indexes and ranks.
 func (b *builder) startTables() {
 	b.start(TopologyFile, format.FileTopology, b.header(), b.topologySections())
@@ -214,7 +242,7 @@ func (b *builder) startTables() {
 		b.start(SplitsFile, format.FileLabels, h, append([]format.SectionSpec{mask}, nameSections(s.Names)...))
 	}
 	if b.held != nil {
-		b.startRecords(HeldoutFile, format.FileHeldout, b.heldRecords())
+		b.files.start(HeldoutFile, format.FileHeldout, b.heldRecords())
 	}
 	if sections := b.lineSections(); sections != nil {
 		b.start(LinesFile, format.FileLines, b.header(), sections)

@@ -9,14 +9,27 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// pendingFile is a file of a snapshot under way: its records are written in the background as soon as they are known, while
-// the next ones are computed; finish does the rest, once the set key in its head is known.
+// fileWriter writes the files of a snapshot in the background: the records of each as soon as they are known, while others are computed, and
+// once the set key in their heads is known too, it seals them. The first error ends all of it.
+type fileWriter struct {
+	job   *format.Job
+	ctx   context.Context // of all who work on the snapshot: over with the first error
+	group *errgroup.Group
+	slots chan struct{} // held by who writes or seals a file
+	files []*pendingFile
+
+	keyed  chan struct{} // closed when setKey is known
+	setKey format.Digest
+}
+
+// maxInFlight is how many files are written or sealed at a time: one waits for the disk while the other computes its checksums.
+const maxInFlight = 2
+
+// pendingFile is a file of a snapshot under way.
 type pendingFile struct {
-	name   string
-	writer *format.Writer  // nil where an interrupted job finished the file
-	info   format.FileInfo // of a finished file
-	err    error
-	done   chan struct{} // closed when the records are written
+	name    string
+	written chan struct{}   // closed when the records are written
+	info    format.FileInfo // of a finished file
 }
 
 // record is one record to be written.
@@ -25,75 +38,104 @@ type record struct {
 	sections []format.SectionSpec
 }
 
-// start begins to write a file of one record, whose sections must not change any more.
-func (b *builder) start(name string, kind format.FileKind, h format.RecordHeader, sections []format.SectionSpec) {
-	b.startRecords(name, kind, []record{{h, sections}})
+func newFileWriter(ctx context.Context, job *format.Job) *fileWriter {
+	group, ctx := errgroup.WithContext(ctx)
+	return &fileWriter{job: job, ctx: ctx, group: group, slots: make(chan struct{}, maxInFlight), keyed: make(chan struct{})}
 }
 
-func (b *builder) startRecords(name string, kind format.FileKind, records []record) {
-	f := &pendingFile{name: name, done: make(chan struct{})}
-	b.files = append(b.files, f)
-	if info, ok := b.job.Done(name); ok {
+// start begins to write a file, whose sections must not change any more. A file that an interrupted job finished is taken as it is.
+func (w *fileWriter) start(name string, kind format.FileKind, records []record) {
+	f := &pendingFile{name: name, written: make(chan struct{})}
+	w.files = append(w.files, f)
+	if info, ok := w.job.Done(name); ok {
 		f.info = info
-		close(f.done)
+		close(f.written)
 		return
 	}
-	go func() {
-		defer close(f.done)
-		if f.writer, f.err = format.Create(b.job.Path(name), format.Header{Kind: kind}, len(records)); f.err != nil {
-			return
-		}
-		for i := range records {
-			if f.err = f.writer.Add(&records[i].header, records[i].sections); f.err != nil {
-				return
-			}
-		}
-	}()
+	w.group.Go(func() error { return w.write(f, kind, records) })
 }
 
-// finish waits for all files, gives them their set key, and returns what the manifest lists, by name: each file is synced, then
-// verified as it is on the disk and digested.
-func (b *builder) finish(ctx context.Context, setKey format.Digest) ([]format.FileInfo, error) {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(2) // each works on two cores already
-	for _, f := range b.files {
-		b.progress("write "+f.name, 0, 1)
-		<-f.done
-		if f.err != nil {
-			return nil, f.err
-		}
-		if f.writer == nil {
-			continue
-		}
-		group.Go(func() (err error) {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			f.writer.SetKey(setKey)
-			if f.info, err = f.writer.Seal(); err != nil {
-				return err
-			}
-			return b.job.Enter(f.info)
-		})
+func (w *fileWriter) write(f *pendingFile, kind format.FileKind, records []record) error {
+	out, err := w.records(f, kind, records)
+	if err != nil {
+		return err
 	}
-	b.progress("sync, check and digest", 0, 0)
-	if err := group.Wait(); err != nil {
+	defer out.Abort() // nothing after Seal
+	select {
+	case <-w.keyed:
+	case <-w.ctx.Done():
+		return w.ctx.Err()
+	}
+	if err := w.take(); err != nil {
+		return err
+	}
+	defer w.release()
+	out.SetKey(w.setKey)
+	if f.info, err = out.Seal(); err != nil {
+		return err
+	}
+	return w.job.Enter(f.info)
+}
+
+// records writes the records of a file, which remains open.
+func (w *fileWriter) records(f *pendingFile, kind format.FileKind, records []record) (*format.Writer, error) {
+	if err := w.take(); err != nil {
+		return nil, err
+	}
+	defer w.release()
+	out, err := format.Create(w.job.Path(f.name), format.Header{Kind: kind}, len(records))
+	if err != nil {
+		return nil, err
+	}
+	for i := range records {
+		if err := out.Add(&records[i].header, records[i].sections); err != nil {
+			return nil, err
+		}
+	}
+	close(f.written)
+	return out, nil
+}
+
+func (w *fileWriter) take() error {
+	select {
+	case w.slots <- struct{}{}:
+		return w.ctx.Err()
+	case <-w.ctx.Done():
+		return w.ctx.Err()
+	}
+}
+
+func (w *fileWriter) release() { <-w.slots }
+
+// seal gives the set key, once: from now on files are finished as soon as they are written.
+func (w *fileWriter) seal(setKey format.Digest) {
+	w.setKey = setKey
+	close(w.keyed)
+}
+
+// finish waits for all files, after seal, and returns what the manifest lists, by name.
+func (w *fileWriter) finish(progress func(step string, done, total int64)) ([]format.FileInfo, error) {
+	for _, f := range w.files {
+		progress("write "+f.name, 0, 1)
+		select {
+		case <-f.written:
+		case <-w.ctx.Done():
+		}
+	}
+	progress("sync, check and digest", 0, 0)
+	if err := w.group.Wait(); err != nil {
 		return nil, err
 	}
 	var infos []format.FileInfo
-	for _, f := range b.files {
+	for _, f := range w.files {
 		infos = append(infos, f.info)
 	}
 	slices.SortFunc(infos, func(a, b format.FileInfo) int { return cmp.Compare(a.Name, b.Name) })
 	return infos, nil
 }
 
-// stop waits until nothing is being written any more, and drops what isn't finished.
-func (b *builder) stop() {
-	for _, f := range b.files {
-		<-f.done
-		if f.writer != nil {
-			f.writer.Abort() // nothing after Seal
-		}
-	}
+// stop ends all writing because of err, waits until nothing is being written any more, and returns what went wrong first.
+func (w *fileWriter) stop(err error) error {
+	w.group.Go(func() error { return err })
+	return w.group.Wait()
 }

@@ -100,7 +100,6 @@ func Update(ctx context.Context, job *format.Job, base *Snapshot, c *Change, opt
 		defer opt.Scratch.Close()
 	}
 	u := &updater{builder: builder{job: job, tables: &Tables{}, opt: opt}, base: base, change: c, report: &UpdateReport{}}
-	defer u.stop()
 	var p Params
 	err := u.guard(func() (err error) {
 		p, err = u.apply(ctx)

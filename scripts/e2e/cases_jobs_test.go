@@ -245,7 +245,7 @@ func TestCase56DiskFull(t *testing.T) {
 	before := hashDir(t, out)
 
 	r := run(t, "precompute", "snapshot", "--edges", edges, "--out", out)
-	wantRefused(t, r, 1, "no space left on device", small)
+	wantRefused(t, r, 1, "no space left on device", "bytes are wanted there", small)
 	if hashDir(t, out) != before {
 		t.Error("the older artefact was damaged")
 	}

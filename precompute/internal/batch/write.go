@@ -142,7 +142,7 @@ func (w *writer) writeShard(ctx context.Context, a *assembler, s shard, total in
 	if err != nil {
 		return err
 	}
-	defer out.Abort() // nothing after Close
+	defer out.Abort() // nothing after Seal
 	for number := s.first; number < s.last; number++ {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -153,11 +153,11 @@ func (w *writer) writeShard(ctx context.Context, a *assembler, s shard, total in
 		}
 		w.report(1, total)
 	}
-	if err := out.Close(); err != nil {
+	info, err := out.Seal()
+	if err != nil {
 		return err
 	}
-	info, err := w.job.Finish(s.name)
-	if err != nil {
+	if err := w.job.Enter(info); err != nil {
 		return err
 	}
 	w.finish(info, 0, total)

@@ -103,7 +103,7 @@ func runBatches(c *cobra.Command, env *command.Env, f *batchesFlags) error {
 	inputs := []string{filepath.Join(f.snapshot, format.ManifestName)}
 	r := &batchesResult{Kind: format.KindBatchSet, Out: f.out}
 	if !f.dryRun {
-		id, fresh, err := format.UpToDate(f.out, format.KindBatchSet, key, inputs)
+		id, fresh, err := format.UpToDate(c.Context(), f.out, format.KindBatchSet, key, inputs)
 		if err != nil {
 			return err
 		}
@@ -116,7 +116,7 @@ func runBatches(c *cobra.Command, env *command.Env, f *batchesFlags) error {
 			return f.print(env, r, &id, m, start)
 		}
 	}
-	stamps, err := format.StampInputs(c.Context(), inputs)
+	stamps, err := format.StampInputs(c.Context(), inputs, nil)
 	if err != nil {
 		return err
 	}

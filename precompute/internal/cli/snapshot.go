@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/prelift/prelift/format"
@@ -155,7 +156,7 @@ func runSnapshot(c *cobra.Command, env *command.Env, f *snapshotFlags) error {
 	var id format.Digest
 	fresh := false
 	if !f.fromStdin() { // whose content nobody knows yet
-		if id, fresh, err = format.UpToDate(f.out, snapshot.Kind, key, inputs); err != nil {
+		if id, fresh, err = format.UpToDate(c.Context(), f.out, snapshot.Kind, key, inputs); err != nil {
 			return err
 		}
 	}
@@ -187,8 +188,8 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 	}
 	defer func() { job.Abort(c.Context().Err() != nil) }() // nothing once it is published
 	ctx, cancel := context.WithCancel(c.Context())
-	digests := startStamps(ctx, inputs) // beside the reading
-	defer digests.wait()
+	digests := startStamps(ctx, inputs, env.Progress) // beside all that happens before the first file is written
+	defer func() { <-digests.done }()
 	defer cancel()
 	scratch := snapshot.NewScratch(f.memBytes, f.in.TmpDir)
 	defer scratch.Close()
@@ -211,24 +212,19 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 	for _, w := range warnings {
 		env.Note("warning", w)
 	}
-	env.Progress.Step("digest inputs", 0, 0)
-	stamps, err := digests.wait()
-	if err == nil {
-		err = format.Unchanged(stamps)
-	}
-	if err != nil {
-		return id, nil, nil, command.BadInput(err)
-	}
-	jobKey, err := jobKey(key, stamps, reports)
-	if err != nil {
-		return id, nil, nil, err
-	}
-	if err := job.Resume(jobKey); err != nil {
-		return id, nil, nil, err
-	}
-	if !f.fromStdin() {
-		job.Remember(key, stamps)
-	}
+	job.ResumeLater(func() (format.Digest, error) {
+		stamps, err := digests.wait()
+		if err == nil {
+			err = format.Unchanged(stamps)
+		}
+		if err != nil {
+			return key, command.BadInput(err)
+		}
+		if !f.fromStdin() {
+			job.Remember(key, stamps)
+		}
+		return jobKey(key, stamps, reports)
+	})
 	id, m, err = write(ctx, job, snapshot.Options{Threads: f.threads, Scratch: scratch, Progress: env.Progress.Step})
 	if err == nil {
 		f.noteHops(c, env, m)
@@ -271,21 +267,29 @@ func (f *snapshotFlags) readTables(ctx context.Context, _ *command.Env) (snapsho
 
 // stamping digests inputs in the background.
 type stamping struct {
-	stamps []format.Stamp
-	err    error
-	done   chan struct{}
+	stamps   []format.Stamp
+	err      error
+	done     chan struct{}
+	progress *command.Progress
+	awaited  atomic.Bool // and so worth a word
 }
 
-func startStamps(ctx context.Context, inputs []string) *stamping {
-	s := &stamping{done: make(chan struct{})}
+func startStamps(ctx context.Context, inputs []string, progress *command.Progress) *stamping {
+	s := &stamping{done: make(chan struct{}), progress: progress}
 	go func() {
 		defer close(s.done)
-		s.stamps, s.err = format.StampInputs(ctx, inputs)
+		s.stamps, s.err = format.StampInputs(ctx, inputs, func(done, total int64) {
+			if s.awaited.Load() {
+				progress.Step("digest inputs", done, total)
+			}
+		})
 	}()
 	return s
 }
 
 func (s *stamping) wait() ([]format.Stamp, error) {
+	s.progress.Step("digest inputs", 0, 0)
+	s.awaited.Store(true)
 	<-s.done
 	return s.stamps, s.err
 }
