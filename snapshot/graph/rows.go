@@ -345,13 +345,13 @@ func (r *Rows) Graph(ctx context.Context, alloc Alloc) (*Graph, error) {
 		}
 		g.Out = &out
 	}
-	g.Audit = r.Audit(&g.In, g.Out)
+	g.Audit = r.audited(g)
 	return g, nil
 }
 
-// Audit says what became of the lines, given the rows themselves.
-func (r *Rows) Audit(in, out *CSR) Audit {
-	a := audit(&Graph{In: *in, Out: out}, r.threads)
+// audited says what became of the lines, given the rows themselves.
+func (r *Rows) audited(g *Graph) Audit {
+	a := audit(g, r.threads)
 	a.NumLines, a.NumEdges, a.DuplicatesMerged = r.audit.NumLines, r.audit.NumEdges, r.audit.DuplicatesMerged
 	if !r.directed {
 		a.NumPairs, a.OneDirectional = r.audit.NumPairs, r.audit.OneDirectional
