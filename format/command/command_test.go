@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -156,5 +157,19 @@ func TestProgressLine(t *testing.T) {
 	p.Step("grows", 2, 20)
 	if p.total != 20 {
 		t.Errorf("total is %d after it grew to 20", p.total)
+	}
+}
+
+func TestProgressBeside(t *testing.T) {
+	p := NewProgress(io.Discard)
+	p.Beside("write", 100, time.Second)
+	p.Beside("digest", 7, time.Second)
+	p.Beside("write", 50, 2*time.Second)
+	want := []BesideStage{{"write", 150, 3}, {"digest", 7, 1}}
+	if got := p.BesideStages(); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got := (*Progress)(nil).BesideStages(); got == nil || len(got) > 0 {
+		t.Errorf("without progress: %v", got)
 	}
 }

@@ -128,6 +128,7 @@ type snapshotResult struct {
 	Heldout  *snapshot.HeldoutDescription `json:"heldout"`
 	Warnings []string                     `json:"warnings"`
 	Stages   []command.Stage              `json:"stages"`
+	Beside   []command.BesideStage        `json:"beside"` // what went on beside them
 }
 
 func runSnapshot(c *cobra.Command, env *command.Env, f *snapshotFlags) error {
@@ -225,7 +226,7 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 		}
 		return jobKey(key, stamps, reports)
 	})
-	id, m, err = write(ctx, job, snapshot.Options{Threads: f.threads, Scratch: scratch, Progress: env.Progress.Step})
+	id, m, err = write(ctx, job, snapshot.Options{Threads: f.threads, Scratch: scratch, Progress: env.Progress.Step, Beside: env.Progress.Beside})
 	if err == nil {
 		f.noteHops(c, env, m)
 		noteHoldout(env, m)
@@ -278,11 +279,16 @@ func startStamps(ctx context.Context, inputs []string, progress *command.Progres
 	s := &stamping{done: make(chan struct{}), progress: progress}
 	go func() {
 		defer close(s.done)
+		start, bytes := time.Now(), int64(0)
 		s.stamps, s.err = format.StampInputs(ctx, inputs, func(done, total int64) {
 			if s.awaited.Load() {
 				progress.Step("digest inputs", done, total)
 			}
 		})
+		for _, stamp := range s.stamps {
+			bytes += int64(stamp.SizeBytes)
+		}
+		progress.Beside("digest inputs", bytes, time.Since(start))
 	}()
 	return s
 }
@@ -502,6 +508,7 @@ func (f *snapshotFlags) print(env *command.Env, r *snapshotResult, id format.Dig
 	}
 	r.Heldout = m.DescribeHeldout()
 	r.Hops, r.Seconds, r.Stages = m.Params.Hops, time.Since(start).Seconds(), env.Progress.Stages()
+	r.Beside = env.Progress.BesideStages()
 	return env.Result(r, func(w io.Writer) {
 		state := "written"
 		if r.UpToDate {

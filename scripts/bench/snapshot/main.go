@@ -100,6 +100,11 @@ type result struct {
 		Step    string  `json:"step"`
 		Seconds float64 `json:"seconds"`
 	} `json:"stages"`
+	Beside []struct {
+		Step    string  `json:"step"`
+		Bytes   float64 `json:"bytes"`
+		Seconds float64 `json:"seconds"`
+	} `json:"beside"`
 	rssBytes int64
 	cpu      float64
 }
@@ -148,6 +153,10 @@ func (b *bench) kind(kind string) error {
 	fmt.Printf("   %d nodes, %d distinct pairs, %s\n", r.NumNodes, r.NumEdges, r.ID)
 	for _, s := range r.Stages {
 		fmt.Printf("   %-24s %7.2f s  %s\n", s.Step, s.Seconds, b.rate(s.Step, s.Seconds))
+	}
+	fmt.Println("   beside these, on the same cores:")
+	for _, s := range r.Beside {
+		fmt.Printf("   %-24s %7.2f s  %8.2f GB/s%s\n", s.Step, s.Seconds, s.Bytes/1e9/s.Seconds, b.besideCeiling(s.Step))
 	}
 	return nil
 }
@@ -206,6 +215,17 @@ func watchMemory(pid int) (peak func() int64) {
 		}
 	}()
 	return func() int64 { close(stop); return <-most }
+}
+
+// besideCeiling says what the machine could do.
+func (b *bench) besideCeiling(step string) string {
+	switch {
+	case !b.ceilings:
+		return ""
+	case step == "write files":
+		return fmt.Sprintf(" of %.2f (the disk)", b.machine.disk)
+	}
+	return fmt.Sprintf(" of %.2f (SHA-256)", b.machine.sha)
 }
 
 // rate says what a stage came to and what the machine could do.
