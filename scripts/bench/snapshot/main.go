@@ -31,9 +31,10 @@ func main() {
 	flag.IntVar(&b.runs, "runs", 3, "runs of each kind")
 	flag.IntVar(&b.touchGiB, "touch", 4, "GiB of memory to use and free before each run: on some virtual machines memory that wasn't used lately comes at 0.3 GB/s; 0 measures that too")
 	flag.BoolVar(&b.ceilings, "ceilings", true, "measure what the machine can do first")
+	ranks := flag.Bool("ranks", true, "measure PageRank and the order, apart")
 	flag.BoolVar(&b.index, "index", true, "measure the index of neighbours")
 	flag.Parse()
-	if err := b.run(strings.Split(*kinds, ",")); err != nil {
+	if err := b.run(strings.Split(*kinds, ","), *ranks); err != nil {
 		fmt.Fprintln(os.Stderr, "bench-snapshot:", err)
 		os.Exit(1)
 	}
@@ -48,7 +49,7 @@ type bench struct {
 	edges              string // the CSV file of integers
 }
 
-func (b *bench) run(kinds []string) error {
+func (b *bench) run(kinds []string, ranks bool) error {
 	b.dir = filepath.Join(b.dir, fmt.Sprintf("rmat-%d-%d", b.nodes, b.pairs))
 	if err := os.MkdirAll(b.dir, 0o755); err != nil {
 		return err
@@ -67,6 +68,11 @@ func (b *bench) run(kinds []string) error {
 	for _, kind := range kinds {
 		if err := b.kind(kind); err != nil {
 			return fmt.Errorf("%s: %w", kind, err)
+		}
+	}
+	if ranks {
+		if err := b.ranks(); err != nil {
+			return err
 		}
 	}
 	if b.index {
@@ -161,8 +167,23 @@ func (b *bench) kind(kind string) error {
 	return nil
 }
 
+// ranks measures what --with adds, which isn't part of the rates above.
+func (b *bench) ranks() error {
+	r, err := b.once(b.edges, "--with", "pagerank,order")
+	if err != nil {
+		return err
+	}
+	fmt.Printf("\n== csv with PageRank and order: %.2f s, peak memory %.2f GiB\n", r.Seconds, float64(r.rssBytes)/(1<<30))
+	for _, s := range r.Stages {
+		if s.Step == "pagerank" || s.Step == "order" {
+			fmt.Printf("   %-24s %7.2f s\n", s.Step, s.Seconds)
+		}
+	}
+	return nil
+}
+
 // once runs the command.
-func (b *bench) once(edges string) (result, error) {
+func (b *bench) once(edges string, flags ...string) (result, error) {
 	out := b.snapshot()
 	for _, p := range []string{out, out + ".state", out + ".partial"} {
 		if err := os.RemoveAll(p); err != nil {
@@ -171,6 +192,7 @@ func (b *bench) once(edges string) (result, error) {
 	}
 	touch(b.touchGiB)
 	c := exec.Command(b.bin, "snapshot", "--edges", edges, "--hops", "1", "--mem", b.mem, "--tmp", b.dir, "--out", out, "--json")
+	c.Args = append(c.Args, flags...)
 	var stdout, stderr strings.Builder
 	c.Stdout, c.Stderr = &stdout, &stderr
 	if err := c.Start(); err != nil {
