@@ -67,9 +67,6 @@ func (l *EdgeList) Len() int64 {
 func (l *EdgeList) Weighted() bool   { return l.opt.Weighted }
 func (l *EdgeList) Relational() bool { return l.opt.Relational }
 
-// Spilled reports whether not all edges fitted into the memory given.
-func (l *EdgeList) Spilled() bool { return l.store.spilled > 0 }
-
 // Append appends edges: ends holds src and dst of each in turn, weight and rel one value each, or nothing where the
 // list has none. Ends are not negative. Errors are the spill's.
 func (l *EdgeList) Append(ends []int32, weight []float32, rel []int32) error {
