@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -135,10 +136,12 @@ func Main(root *cobra.Command, env *Env, args []string) int {
 	root.Version = Version
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
-		if config == "" {
-			return nil
+		if config != "" {
+			if err := applyConfig(c, config); err != nil {
+				return err
+			}
 		}
-		return applyConfig(c, config)
+		return checkGiven(c)
 	}
 	err := root.ExecuteContext(ctx)
 	env.Progress.Done()
@@ -162,13 +165,24 @@ func Main(root *cobra.Command, env *Env, args []string) int {
 // isCobraUsage recognises cobra's own complaint about a command, which has no type.
 func isCobraUsage(err error) bool { return strings.HasPrefix(err.Error(), "unknown command") }
 
-// flagError says what is wrong with a flag without the words of strconv.
+// flagError says what is wrong with a flag.
 func flagError(c *cobra.Command, err error) error {
+	return Usage("%s; run `%s --help`", valueReason(err), c.CommandPath())
+}
+
+// valueReason says what is wrong with a flag's value without the words of strconv.
+func valueReason(err error) string {
 	msg := err.Error()
-	if before, _, ok := strings.Cut(msg, ": strconv."); ok {
-		msg = before + ": not a number (several go with commas and no blanks, as 10,5)"
+	before, after, ok := strings.Cut(msg, "strconv.")
+	switch {
+	case !ok:
+		return msg
+	case strings.HasPrefix(after, "ParseBool"):
+		return before + "neither true nor false"
+	case strings.Contains(after, strconv.ErrRange.Error()):
+		return before + "a number out of range"
 	}
-	return Usage("%s; run `%s --help`", msg, c.CommandPath())
+	return before + "not a number (several go with commas and no blanks, as 10,5)"
 }
 
 // NoArgs refuses arguments, and says what a command's inputs are given by.
