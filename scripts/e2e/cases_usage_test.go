@@ -3,6 +3,7 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -21,5 +22,33 @@ func TestEmptyValues(t *testing.T) {
 	refused(t, 2, []string{"--snapshot "}, "precompute", "verify", edges, "--snapshot", "")
 	if entries, _ := os.ReadDir(dir); len(entries) != 2 {
 		t.Errorf("a refused command left something: %v", entries)
+	}
+}
+
+// TestNoSnapshot: what isn't a snapshot is refused by every command alike, and at once.
+func TestNoSnapshot(t *testing.T) {
+	dir := t.TempDir()
+	empty, pipe := filepath.Join(dir, "empty"), filepath.Join(dir, "pipe")
+	for _, d := range []string{empty, pipe} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := syscall.Mkfifo(filepath.Join(pipe, "manifest.json"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := write(t, filepath.Join(dir, "file"), "x")
+	for _, c := range []struct{ path, part string }{
+		{filepath.Join(dir, "nowhere"), "no such directory; is the name right"},
+		{empty, "no manifest; the job that wrote this didn't finish"},
+		{pipe, "not a regular file"},
+	} {
+		out := filepath.Join(dir, "out")
+		for _, args := range [][]string{
+			{"batches", "--snapshot", c.path, "--out", out}, {"batches", "--snapshot", c.path, "--out", out, "--dry-run"}, {"advise", "--snapshot", c.path},
+			{"inspect", c.path}, {"verify", c.path}, {"snapshot", "--base", c.path, "--add-edges", file, "--out", out},
+		} {
+			refused(t, 4, []string{c.part}, "precompute", args...)
+		}
 	}
 }
