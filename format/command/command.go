@@ -114,10 +114,14 @@ func Interruptible(ctx context.Context, fn func() error) error {
 }
 
 // Main runs root with args and returns the exit code. It adds the flags that every
-// command has (--json, --config), cancels the context on interrupt and termination, and
+// command has (--json, --config), cancels the context on interrupt, termination and hangup, and
 // prints an error as one line on Err.
 func Main(root *cobra.Command, env *Env, args []string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
 	context.AfterFunc(ctx, stop)   // a second signal ends the process at once
 	signal.Ignore(syscall.SIGXFSZ) // a file over `ulimit -f` is a write error, not a death

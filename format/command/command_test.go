@@ -135,7 +135,7 @@ func TestValues(t *testing.T) {
 		{"paths: [[a]]", nil, "paths is a map, or holds one"},
 		{"config: b.yaml", nil, "--config can't be given in a file"},
 		{"- a", nil, "is no map of flags"},
-		{"a: 1\na: 2", nil, `: line 2: mapping key "a" already defined at line 1`},
+		{"a: 1\na: 2", nil, `: yaml: line 2: mapping key "a" already defined at line 1`},
 		{"sure: maybe", nil, `"maybe" for "--sure" flag: neither true nor false`},
 		{"fanout: x", nil, `"x" for "--fanout" flag: not a number`},
 		{"fanout: [x]", nil, "--fanout: not a number"},

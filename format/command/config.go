@@ -114,7 +114,7 @@ func setFlag(c *cobra.Command, place, key string, value any) error {
 		}
 	}
 	if err := c.Flags().Set(key, flagText(value)); err != nil {
-		return Usage("%s: %s", place, valueReason(err))
+		return Usage("%s: --%s: %s", place, key, valueReason(err))
 	}
 	return nil
 }
@@ -135,11 +135,11 @@ func isPlain(value any) bool {
 
 // yamlReason says what is wrong with a file without the names of Go's types.
 func yamlReason(err error) string {
-	msg := strings.TrimPrefix(err.Error(), "yaml: ")
+	msg := err.Error()
 	if strings.Contains(msg, "cannot unmarshal") {
 		return "is no map of flags to values, as `seed: 1`"
 	}
-	return strings.Join(strings.Fields(strings.TrimPrefix(msg, "unmarshal errors:")), " ")
+	return strings.Join(strings.Fields(strings.Replace(msg, "unmarshal errors:", "", 1)), " ")
 }
 
 // flagText is how a YAML value is written on a command line.

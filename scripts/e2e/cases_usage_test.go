@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -49,6 +50,46 @@ func TestNoSnapshot(t *testing.T) {
 			{"inspect", c.path}, {"verify", c.path}, {"snapshot", "--base", c.path, "--add-edges", file, "--out", out},
 		} {
 			refused(t, 4, []string{c.part}, "precompute", args...)
+		}
+	}
+}
+
+// TestTmp: a directory of --tmp that can't be used is told before the work begins, and nothing of standard input stays in it, however
+// the process ends.
+func TestTmp(t *testing.T) {
+	dir := t.TempDir()
+	edges, out := write(t, filepath.Join(dir, "e.csv"), "src,dst\na,b\n"), filepath.Join(dir, "out")
+	for _, tmp := range []string{filepath.Join(dir, "nowhere"), edges, "/proc"} {
+		refused(t, 2, []string{"--tmp ", tmp}, "precompute", "snapshot", "--edges", edges, "--out", out, "--tmp", tmp)
+		refused(t, 2, []string{"--tmp ", tmp}, "precompute", "advise", "--snapshot", out, "--tmp", tmp)
+	}
+	for _, c := range []struct {
+		name   string
+		signal syscall.Signal
+	}{{"hangup", syscall.SIGHUP}, {"terminate", syscall.SIGTERM}, {"quit", syscall.SIGQUIT}, {"kill", syscall.SIGKILL}} {
+		tmp := filepath.Join(dir, c.name)
+		if err := os.Mkdir(tmp, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(filepath.Join(binDir, "precompute"), "snapshot", "--edges", "-", "--tmp", tmp, "--out", out)
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := in.Write(make([]byte, 1<<20)); err != nil { // more than a pipe holds: it is being read
+			t.Fatal(err)
+		}
+		cmd.Process.Signal(c.signal)
+		in.Close()
+		cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); c.signal == syscall.SIGHUP && code != 1 {
+			t.Errorf("%s: %v, want exit code 1", c.name, cmd.ProcessState)
+		}
+		if left, _ := os.ReadDir(tmp); len(left) > 0 {
+			t.Errorf("%s: left in --tmp: %v", c.name, left)
 		}
 	}
 }

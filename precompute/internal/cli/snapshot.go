@@ -341,6 +341,9 @@ func (f *snapshotFlags) check() (err error) {
 	if f.memBytes, err = memoryOf(f.mem); err != nil {
 		return err
 	}
+	if err := checkTmp(f.in.TmpDir); err != nil {
+		return err
+	}
 	f.in.Task, f.in.Threads = snapshot.Task(f.task), f.threads
 	if f.in.Dataset != "" {
 		if _, err := ingest.DatasetFiles(f.in.Dataset); err != nil {

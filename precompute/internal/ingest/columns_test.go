@@ -236,7 +236,7 @@ func wantOrderly(t *testing.T, what string, opt Options) {
 
 // Damaged files give an *Error or read, whichever table they are.
 func TestColumnarDamage(t *testing.T) {
-	tries := 50
+	tries := 24
 	if testing.Short() {
 		tries = 5
 	}
