@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -92,4 +93,20 @@ func TestTmp(t *testing.T) {
 			t.Errorf("%s: left in --tmp: %v", c.name, left)
 		}
 	}
+}
+
+// TestFlagsOfNoTable: a flag about a table that isn't given is refused, not passed over.
+func TestFlagsOfNoTable(t *testing.T) {
+	dir := t.TempDir()
+	out := filepath.Join(dir, "out")
+	edges, nodes := write(t, filepath.Join(dir, "e.csv"), "src,dst\na,b\n"), write(t, filepath.Join(dir, "n.csv"), "id,label\na,0\nb,1\n")
+	for _, flag := range []string{"--type-col=kind", "--id-col=id", "--table-header=yes", "--label-col=y", "--task=binary", "--feature-cols=x*", "--feature-norm=row", "--missing-features=zero",
+		"--max-feature-bytes=9", "--feature-member=y", "--num-features=7", "--allow-split-overlap"} {
+		name, _, _ := strings.Cut(flag, "=")
+		refused(t, 2, []string{name + " is about --"}, "precompute", "snapshot", "--edges", edges, "--out", out, flag)
+	}
+	refused(t, 2, []string{"--num-features is about --features, which isn't given"}, "precompute", "snapshot", "--edges", edges, "--nodes", nodes, "--out", out, "--num-features", "7")
+	refused(t, 2, []string{"--threads -1"}, "precompute", "snapshot", "--edges", edges, "--out", out, "--threads", "-1")
+	ok(t, "precompute", "snapshot", "--edges", edges, "--out", out, "--task", "auto") // the default
+	ok(t, "precompute", "snapshot", "--edges", edges, "--nodes", nodes, "--out", out, "--task", "binary", "--label-col", "label")
 }

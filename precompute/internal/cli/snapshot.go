@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -139,6 +140,9 @@ func runSnapshot(c *cobra.Command, env *command.Env, f *snapshotFlags) error {
 		return err
 	}
 	if err := f.check(); err != nil {
+		return err
+	}
+	if err := f.checkUnused(c); err != nil {
 		return err
 	}
 	if err := f.readKey(env); err != nil {
@@ -298,9 +302,6 @@ func (f *snapshotFlags) check() (err error) {
 	if len(f.in.Edges) == 0 && f.in.Dataset == "" && f.update.base == "" {
 		return command.Usage("--edges (the file or files with the edges), --triples or --dataset is needed")
 	}
-	if f.in.TypeCol != "" && len(f.nodes) == 0 && f.in.Dataset == "" {
-		return command.Usage("--type-col is a column of --nodes, which isn't given")
-	}
 	if len(f.nodes) == 1 {
 		f.in.Nodes = f.nodes[0]
 	} else {
@@ -354,6 +355,40 @@ func (f *snapshotFlags) check() (err error) {
 		return inputError(err)
 	}
 	return f.checkStdin()
+}
+
+// checkUnused refuses flags about tables that aren't given: what they ask for wouldn't happen. A flag that says its default asks for nothing.
+func (f *snapshotFlags) checkUnused(c *cobra.Command) error {
+	if f.in.Dataset != "" {
+		return nil // may have any of them
+	}
+	nodes := len(f.nodes) > 0 || len(f.in.Edges) > 0 && ingest.DeclareNodes(f.in.Format, f.in.Edges)
+	given := map[string]bool{"nodes": nodes, "features": f.in.Features != "", "labels": f.in.Labels != "", "splits": f.in.Splits != "", "base": f.update.base != ""}
+	for _, use := range []struct {
+		flag   string
+		tables []string // any of which gives it a meaning
+	}{
+		{"type-col", []string{"nodes"}},
+		{"id-col", []string{"nodes", "features", "labels", "splits"}},
+		{"table-header", []string{"nodes", "features", "labels", "splits"}},
+		{"label-col", []string{"labels", "nodes"}},
+		{"task", []string{"labels", "nodes", "base"}},
+		{"feature-cols", []string{"features", "nodes"}},
+		{"feature-norm", []string{"features", "nodes", "base"}},
+		{"missing-features", []string{"features", "nodes", "base"}},
+		{"max-feature-bytes", []string{"features", "nodes"}},
+		{"feature-member", []string{"features"}},
+		{"num-features", []string{"features"}},
+		{"allow-split-overlap", []string{"splits", "nodes"}},
+	} {
+		flag := c.Flags().Lookup(use.flag)
+		if !flag.Changed || flag.Value.String() == flag.DefValue || slices.ContainsFunc(use.tables, func(t string) bool { return given[t] }) {
+			continue
+		}
+		tables := slices.DeleteFunc(use.tables, func(t string) bool { return t == "base" })
+		return command.Usage("--%s is about --%s, which isn't given", use.flag, strings.Join(tables, " or --"))
+	}
+	return nil
 }
 
 // checkStdin refuses standard input for anything but edges, and twice.
