@@ -399,6 +399,27 @@ func TestRunsHold(t *testing.T) {
 	}
 }
 
+// Weights too small for float32 are counted in columnar files too, with integer ids as well as others.
+func TestColumnarSmallWeights(t *testing.T) {
+	schema := arrow.NewSchema([]arrow.Field{{Name: "src", Type: arrow.PrimitiveTypes.Int64}, {Name: "dst", Type: arrow.PrimitiveTypes.Int64}, {Name: "weight", Type: arrow.PrimitiveTypes.Float64}}, nil)
+	b := array.NewRecordBuilder(memory.NewGoAllocator(), schema)
+	b.Field(0).(*array.Int64Builder).AppendValues([]int64{1, 2, 3}, nil)
+	b.Field(1).(*array.Int64Builder).AppendValues([]int64{2, 3, 4}, nil)
+	b.Field(2).(*array.Float64Builder).AppendValues([]float64{0, 1e-50, 1}, nil)
+	rec := b.NewRecord()
+	for _, how := range columnarWays {
+		for _, noFast := range []bool{false, true} {
+			tables, report := mustRead(t, Options{Edges: []string{writeFile(t, "edges", string(writeColumnar(t, how, rec, 1)))}, noFast: noFast})
+			if got := edgesOf(tables).Weight; !slices.Equal(got, []float32{0, 0, 1}) {
+				t.Errorf("%s: weights %v", how, got)
+			}
+			if got := strings.Join(report.Files[0].Notices, "; "); !strings.Contains(got, `1 weight of column "weight" over 0`) {
+				t.Errorf("%s, careful %v: notices %q", how, noFast, got)
+			}
+		}
+	}
+}
+
 // A columnar file without the columns that are needed lists those it has; one with a single column too.
 func TestColumnarOneColumn(t *testing.T) {
 	b := array.NewRecordBuilder(memory.NewGoAllocator(), arrow.NewSchema([]arrow.Field{{Name: "when", Type: arrow.BinaryTypes.String}}, nil))
