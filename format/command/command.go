@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/prelift/prelift/format"
 	"github.com/spf13/cobra"
@@ -221,13 +223,24 @@ func (w *watchedWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// oneLine keeps a message on one line: joined errors are separated by "; ", each said once.
+// oneLine keeps a message on one line: joined errors are separated by "; ", each said once. What a terminal might obey in the names and values
+// that a message holds is escaped.
 func oneLine(s string) string {
 	var parts []string
-	for _, line := range strings.Split(strings.ReplaceAll(s, "\r", `\r`), "\n") {
+	for _, line := range strings.Split(s, "\n") {
 		if line != "" && !slices.Contains(parts, line) {
 			parts = append(parts, line)
 		}
 	}
-	return strings.Join(parts, "; ")
+	var b strings.Builder
+	for text := strings.Join(parts, "; "); len(text) > 0; {
+		r, n := utf8.DecodeRuneInString(text)
+		if unicode.IsControl(r) || r == utf8.RuneError && n == 1 {
+			b.WriteString(strings.Trim(strconv.Quote(text[:n]), `"`))
+		} else {
+			b.WriteString(text[:n])
+		}
+		text = text[n:]
+	}
+	return b.String()
 }

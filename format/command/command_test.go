@@ -73,8 +73,10 @@ func TestUsageErrors(t *testing.T) {
 }
 
 func TestErrorIsOneLine(t *testing.T) {
-	_, _, stderr := runTool(t, func([]int, string) error { return errors.Join(errors.New("a"), errors.New("b\rc"), errors.New("a")) }, "a")
-	if want := "tool: error: a; b\\rc\n"; stderr != want {
+	_, _, stderr := runTool(t, func([]int, string) error {
+		return errors.Join(errors.New("a"), errors.New("b\rc \x1b[31mé\xff\u0085\t\""), errors.New("a"))
+	}, "a")
+	if want := "tool: error: a; b\\rc \\x1b[31mé\\xff\\u0085\\t\"\n"; stderr != want {
 		t.Errorf("stderr %q, want %q", stderr, want)
 	}
 }

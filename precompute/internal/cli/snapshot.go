@@ -357,6 +357,18 @@ func (f *snapshotFlags) check() (err error) {
 	return f.checkStdin()
 }
 
+// roleFlag is the flag that names the files of a role.
+func roleFlag(role string) string {
+	flag, _, _ := strings.Cut(role, " ")
+	switch flag {
+	case "holdout":
+		return "holdout-edges"
+	case "remove":
+		return "remove-edges"
+	}
+	return flag
+}
+
 // checkUnused refuses flags about tables that aren't given: what they ask for wouldn't happen. A flag that says its default asks for nothing.
 func (f *snapshotFlags) checkUnused(c *cobra.Command) error {
 	if f.in.Dataset != "" {
@@ -399,7 +411,7 @@ func (f *snapshotFlags) checkStdin() error {
 		switch {
 		case path != stdinPath:
 		case roles[i] != "edges":
-			return command.Usage("%s from -: only edges can come from standard input", roles[i])
+			return command.Usage("--%s -: only edges can come from standard input (--edges -); a file of the name - is ./-", roleFlag(roles[i]))
 		case seen:
 			return command.Usage("- is given twice: standard input is read once")
 		default:
@@ -453,10 +465,14 @@ func (f *snapshotFlags) noteHops(c *cobra.Command, env *command.Env, m *snapshot
 func statInputs(paths []string) error {
 	for _, path := range paths {
 		info, err := os.Stat(path)
-		if err != nil {
-			return err
-		}
-		if !info.Mode().IsRegular() {
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s: %w", path, pathless(err))
+		case info.IsDir():
+			return fmt.Errorf("%s is a directory, not a file", path)
+		case info.Mode()&os.ModeNamedPipe != 0:
+			return fmt.Errorf("%s is a pipe, not a regular file (edges can be read from one as standard input: --edges - < %s)", path, path)
+		case !info.Mode().IsRegular():
 			return fmt.Errorf("%s is not a regular file", path)
 		}
 	}
@@ -566,12 +582,23 @@ func inputError(err error) error {
 // checkTables holds what ingest reads against what a snapshot of this version stores.
 func checkTables(t *snapshot.Tables, report *ingest.Report, merge bool) error {
 	if t.Features != nil && t.Features.NumCols > format.MaxColumns {
-		return command.BadInput(fmt.Errorf("%d feature columns: a feature table has at most %d", t.Features.NumCols, format.MaxColumns))
+		return command.BadInput(fmt.Errorf("%s: %d feature columns, a feature table has at most %d; --feature-cols chooses some", featureFile(report), t.Features.NumCols, format.MaxColumns))
 	}
 	if n := len(t.RelNames); n > 1 && !merge {
 		report.Notices = append(report.Notices, fmt.Sprintf("%d relations: edges of each are kept apart; --relations merge makes one graph of them", n))
 	}
 	return nil
+}
+
+// featureFile names the file that the features came from.
+func featureFile(report *ingest.Report) string {
+	name := ""
+	for _, f := range report.Files {
+		if f.Role == "features" || f.Role == "nodes" && name == "" {
+			name = f.Name
+		}
+	}
+	return name
 }
 
 // linesOf lists what ingest noticed of the input as a whole, then of each file, with the

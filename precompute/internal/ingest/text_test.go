@@ -380,3 +380,23 @@ func TestEdgeFileTwice(t *testing.T) {
 		}
 	}
 }
+
+// Bytes behind gzip data are told from a truncated file; members behind each other are one text.
+func TestGzipTail(t *testing.T) {
+	member := func(text string) string {
+		var out bytes.Buffer
+		w := gzip.NewWriter(&out)
+		w.Write([]byte(text))
+		w.Close()
+		return out.String()
+	}
+	one, two := member("src,dst\n1,2\n"), member("2,3\n")
+	tables, _ := mustRead(t, Options{Edges: []string{writeFile(t, "e.csv.gz", one+two+member(""))}})
+	if n := len(edgesOf(tables).Src); n != 2 {
+		t.Errorf("%d edges of two members", n)
+	}
+	for tail, want := range map[string]string{"garbage": "other bytes behind the end", "\x00": "other bytes behind the end", strings.Repeat("x", 100): "other bytes behind the end", "\x1f": "truncated gzip", two[:9]: "truncated gzip", two[:len(two)-3]: "truncated gzip"} {
+		wantError(t, Options{Edges: []string{writeFile(t, "e.csv.gz", one+tail)}}, "e.csv.gz", 0, want)
+	}
+	wantError(t, Options{Edges: []string{writeFile(t, "g.graphml", `<?xml version="1.0" encoding="ISO-8859-1"?><graphml/>`)}}, "g.graphml", 1, "another encoding than UTF-8", "iconv")
+}
