@@ -1,6 +1,9 @@
 package e2e
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,6 +43,14 @@ func TestNoSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := write(t, filepath.Join(dir, "file"), "x")
+	for kind, want := range map[string]string{`{}`: "m/manifest.json: invalid layout: says no kind", `{"kind":"cake"}`: `m/manifest.json: unsupported format version: artefact of kind "cake"`} {
+		manifest := filepath.Join(dir, "m", "manifest.json")
+		write(t, manifest, kind)
+		write(t, filepath.Join(dir, "m", "manifest.sha256"), fmt.Sprintf("%x  manifest.json\n", sha256.Sum256([]byte(kind))))
+		for _, verb := range []string{"inspect", "verify"} {
+			refused(t, 4, []string{"error: " + want}, "precompute", verb, filepath.Dir(manifest))
+		}
+	}
 	for _, c := range []struct{ path, part string }{
 		{filepath.Join(dir, "nowhere"), "no such directory; is the name right"},
 		{empty, "no manifest; the job that wrote this didn't finish"},
@@ -109,4 +120,47 @@ func TestFlagsOfNoTable(t *testing.T) {
 	refused(t, 2, []string{"--threads -1"}, "precompute", "snapshot", "--edges", edges, "--out", out, "--threads", "-1")
 	ok(t, "precompute", "snapshot", "--edges", edges, "--out", out, "--task", "auto") // the default
 	ok(t, "precompute", "snapshot", "--edges", edges, "--nodes", nodes, "--out", out, "--task", "binary", "--label-col", "label")
+}
+
+// TestEditedManifest: a count that was changed in a manifest, and sealed again, is noticed by whatever opens the artefact.
+func TestEditedManifest(t *testing.T) {
+	dir := t.TempDir()
+	snap, set := filepath.Join(dir, "snap"), filepath.Join(dir, "set")
+	edges, nodes := write(t, filepath.Join(dir, "e.csv"), "src,dst\na,b\nb,c\n"), write(t, filepath.Join(dir, "n.csv"), "id,label,split,f0\na,0,train,1\nb,1,train,2\nc,0,test,3\n")
+	ok(t, "precompute", "snapshot", "--edges", edges, "--nodes", nodes, "--out", snap)
+	ok(t, "precompute", "batches", "--snapshot", snap, "--out", set)
+	edited := func(from, field string) string {
+		to := filepath.Join(t.TempDir(), filepath.Base(from))
+		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(to, "manifest.json")
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := bytes.Index(text, []byte(`"`+field+`":"`))
+		if at < 0 {
+			t.Fatalf("no %s in %s", field, text)
+		}
+		digit := &text[at+len(field)+4]
+		*digit = '0' + (*digit-'0')%9 + 1 // another, and not 0
+		write(t, path, string(text))
+		write(t, filepath.Join(to, "manifest.sha256"), fmt.Sprintf("%x  manifest.json\n", sha256.Sum256(text)))
+		return to
+	}
+	for _, field := range []string{"num_nodes", "num_edges", "num_entries", "num_features", "num_classes", "num_components", "isolated_nodes", "self_loops"} {
+		bad := edited(snap, field)
+		for _, args := range [][]string{{"inspect", bad}, {"verify", bad}, {"batches", "--snapshot", bad, "--out", filepath.Join(dir, "out")}, {"advise", "--snapshot", bad}} {
+			refused(t, 4, nil, "precompute", args...)
+		}
+	}
+	for _, field := range []string{"num_nodes", "num_features", "num_batches", "num_seeds", "num_eval_blocks", "bytes", "bytes_per_variant", "eval_bytes", "feature_table_bytes"} {
+		bad := edited(set, field)
+		for _, verb := range []string{"inspect", "verify"} {
+			if r := run(t, "precompute", verb, bad); r.code != 4 {
+				t.Errorf("%s, %s: exit code %d, want 4", field, verb, r.code)
+			}
+		}
+	}
 }
