@@ -97,8 +97,9 @@ func TestTmp(t *testing.T) {
 		cmd.Process.Signal(c.signal)
 		in.Close()
 		cmd.Wait()
-		if code := cmd.ProcessState.ExitCode(); c.signal == syscall.SIGHUP && code != 1 {
-			t.Errorf("%s: %v, want exit code 1", c.name, cmd.ProcessState)
+		// A clean stop, or an error of the zeros where the end of the input was faster.
+		if code := cmd.ProcessState.ExitCode(); c.signal == syscall.SIGHUP && code != 1 && code != 3 {
+			t.Errorf("%s: %v, want exit code 1 or 3", c.name, cmd.ProcessState)
 		}
 		if left, _ := os.ReadDir(tmp); len(left) > 0 {
 			t.Errorf("%s: left in --tmp: %v", c.name, left)
