@@ -38,6 +38,9 @@ def main(args: Sequence[str] | None = None) -> int:
     except PreliftError as e:
         print(f"prelift: error: {e}", file=sys.stderr)
         return e.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left to write goes nowhere
+        return 1
     except OSError as e:
         print(f"prelift: error: {e.filename or o.path}: {e.strerror or e}", file=sys.stderr)
         return 3
