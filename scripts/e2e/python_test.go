@@ -70,6 +70,30 @@ func TestPython(t *testing.T) {
 	pythonRefuses(t, 4, "batches-00000.plf: truncated", path("set-packed"))
 }
 
+// TestPythonTrains trains a graph network in PyTorch on what precompute writes, and holds it against ours.
+func TestPythonTrains(t *testing.T) {
+	dir := t.TempDir()
+	graph, snap := filepath.Join(dir, "graph"), filepath.Join(dir, "snapshot")
+	ok(t, "precompute", "gen", "--kind", "sbm", "--nodes", "3000", "--edges", "30000", "--features", "16", "--classes", "4", "--train-fraction", "0.3", "--out", graph)
+	ok(t, "precompute", "snapshot", "--edges", filepath.Join(graph, "edges.csv"), "--features", filepath.Join(graph, "features.npy"), "--labels", filepath.Join(graph, "labels.csv"),
+		"--splits", filepath.Join(graph, "split.csv"), "--out", snap)
+	for _, store := range []string{"ids", "packed"} {
+		set := filepath.Join(dir, store)
+		ok(t, "precompute", "batches", "--snapshot", snap, "--out", set, "--fanout", "10,5", "--batch-size", "128", "--store", store)
+		var percent float64
+		if _, err := fmt.Sscanf(pythontest.Example(t, "gcn.py", set, "20"), "test accuracy %f", &percent); err != nil {
+			t.Fatal(err)
+		}
+		ours := object(t, "trainer-gnn", "train", "--batches", set, "--model", "gcn", "--hidden", "32", "--layers", "2", "--lr", "0.01", "--dropout", "0", "--epochs", "20", "--metric", "accuracy", "--out", set+"-run")
+		// Two runs of one program differ by about a point; chance is 25 %.
+		if want := 100 * ours["test_metric"].(float64); percent < want-4 || want < 50 {
+			t.Errorf("%s: PyTorch reaches %.1f %%, trainer-gnn %.1f %%", store, percent, want)
+		} else {
+			t.Logf("%s: PyTorch reaches %.1f %%, trainer-gnn %.1f %%", store, percent, want)
+		}
+	}
+}
+
 // weigh gives each edge of a file a weight.
 func weigh(t *testing.T, path string) string {
 	t.Helper()

@@ -17,13 +17,16 @@ import (
 // Debian's packages (python3-numpy, python3-torch) belong to it, whatever comes first in PATH.
 var interpreters = []string{"python3", "/usr/bin/python3"}
 
-var find = sync.OnceValues(func() (path, reason string) {
-	list := interpreters
+func candidates() []string {
 	if named := os.Getenv("PRELIFT_PYTHON"); named != "" {
-		list = []string{named}
+		return []string{named}
 	}
+	return interpreters
+}
+
+var find = sync.OnceValues(func() (path, reason string) {
 	reason = "no python3 here"
-	for _, name := range list {
+	for _, name := range candidates() {
 		path, err := exec.LookPath(name)
 		if err != nil {
 			continue
@@ -51,14 +54,19 @@ func Run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 		t.Skip(reason)
 	}
 	touch(t)
-	cmd := exec.Command(python, append([]string{"-m", "prelift"}, args...)...)
-	cmd.Env = append(os.Environ(), "PYTHONPATH="+dir(), "PYTHONDONTWRITEBYTECODE=1")
+	cmd := command(python, append([]string{"-m", "prelift"}, args...)...)
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
 		t.Fatal(err)
 	}
 	return cmd.ProcessState.ExitCode(), out.String(), errOut.String()
+}
+
+func command(python string, args ...string) *exec.Cmd {
+	cmd := exec.Command(python, args...)
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+dir(), "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1")
+	return cmd
 }
 
 // Lines runs `python -m prelift` with args, which must succeed, and returns the lines of its output.
@@ -83,4 +91,24 @@ func touch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Example runs a file of format/python/examples with args, with a Python that has PyTorch, and returns its standard output.
+// It skips the test, saying why, where there is none.
+func Example(t *testing.T, file string, args ...string) string {
+	t.Helper()
+	touch(t)
+	for _, name := range candidates() {
+		python, err := exec.LookPath(name)
+		if err != nil || exec.Command(python, "-c", "import numpy, torch").Run() != nil {
+			continue
+		}
+		out, err := command(python, append([]string{filepath.Join(dir(), "examples", file)}, args...)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %q: %v\n%s", file, args, err, out)
+		}
+		return string(out)
+	}
+	t.Skip("no Python with PyTorch here (Debian: python3-torch)")
+	return ""
 }

@@ -105,16 +105,13 @@ class TestTensors(WithSets):
             BatchDataset(s, convert=lambda b: b, copy=True)
 
     def test_gcn(self):
-        """The example learns: well above the largest class, on fanout sets of both stores and on the whole graph, and on what precompute writes."""
+        """The example learns: well above the largest class, on fanout sets of both stores and on the whole graph."""
         g = artefacts.Graph(nodes=400)
         example = runpy.run_path(str(EXAMPLES / "gcn.py"))
         for name, options in (("ids", {}), ("packed", {"store": "packed"}), ("full", {"mode": "full"}), ("half", {"dtype": "f16"})):
             with self.subTest(name):
                 _, score = example["train"](self.write(g, name, **options), epochs=10 if name != "full" else 60)
                 self.assertGreater(score, 0.8)
-        if real := os.environ.get("PRELIFT_TEST_SET"):
-            _, score = example["train"](real)
-            self.assertGreater(score, 0.5)
 
 
 @needs("torch_geometric", "PyPI: torch_geometric")
