@@ -88,7 +88,7 @@ class Section:
         return self.kind.name if self.kind else f"0x{self.number:04x}"
 
     def __str__(self) -> str:
-        coef = f" {Coef(self.coef).name.lower()}" if self.coef else ""
+        coef = f" {Coef(self.coef).name.lower() if self.coef in Coef._value2member_map_ else self.coef}" if self.coef else ""
         return f"section {self.name}{coef}" + ("" if self.layer == ANY_LAYER else f" of layer {self.layer}")
 
 

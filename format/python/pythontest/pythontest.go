@@ -112,3 +112,20 @@ func Example(t *testing.T, file string, args ...string) string {
 	t.Skip("no Python with PyTorch here (Debian: python3-torch)")
 	return ""
 }
+
+// Script runs a file of format/python with args, which must succeed, and returns the lines of its output.
+func Script(t *testing.T, file string, args ...string) []string {
+	t.Helper()
+	python, reason := find()
+	if python == "" {
+		t.Skip(reason)
+	}
+	touch(t)
+	cmd := command(python, append([]string{filepath.Join(dir(), file)}, args...)...)
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s: %v\n%s", file, err, errOut.String())
+	}
+	return strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+}
