@@ -25,13 +25,22 @@ func TestPython(t *testing.T) {
 	tables := []string{"--features", filepath.Join(graph, "features.npy"), "--labels", filepath.Join(graph, "labels.csv"), "--splits", filepath.Join(graph, "split.csv")}
 	edges := filepath.Join(graph, "edges.csv")
 	weighted := write(t, path("weighted.csv"), weigh(t, edges))
+	skewed := path("skewed")
+	ok(t, "precompute", "gen", "--kind", "rmat", "--nodes", "2000", "--edges", "30000", "--out", skewed)
+	hubs := []string{"--edges", filepath.Join(skewed, "edges.csv"), "--compact-below", "10", "--hub-from", "140"}
 	for name, flags := range map[string][]string{
+		"hubs":     append([]string{"--hops", "1", "--hop2-cap", "100000"}, hubs...),
+		"out-rows": append([]string{"--direction", "directed", "--with", "order"}, hubs...),
 		"plain":    append([]string{"--edges", edges, "--with", "pagerank,order"}, tables...),
 		"weighted": append([]string{"--edges", weighted, "--direction", "directed", "--holdout", "0.05,0.1"}, tables...),
 		"triples":  {"--triples", write(t, path("triples.tsv"), "a\tlikes\tb\nb\tlikes\tc\nc\tknows\ta\na\tknows\tb\nü\tknows\ta\n")},
 	} {
 		ok(t, "precompute", append([]string{"snapshot", "--out", path(name)}, flags...)...)
 		samePython(t, path(name))
+	}
+	// The same snapshots, each part against the others, by SPEC.md alone: ids and keys, transpose, components, gcn, both hops.
+	if said := pythontest.Script(t, "tests/snapshots.py", path("hubs"), path("out-rows"), path("plain"), path("weighted"), path("triples")); !slices.Contains(said, "forms compact hub sorted") {
+		t.Errorf("no snapshot with rows of every form: %q", said)
 	}
 	for _, c := range []struct {
 		name, snapshot string

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from .batchset import _arrays, _names
 from .blocks import Block
 from .container import File, Record
 from .errors import LayoutError, MismatchError, MissingError
+from .hops import HopIndex
 from .layout import ANY_LAYER, FileKind, Part, Space, Task
 from .manifest import Fields, Optional, array, is_bool, is_count, is_number, is_small, is_string, obj, one_of
 from .rows import to_float32
@@ -66,6 +68,7 @@ class Snapshot:
         self.task: str | None = m.fields.get("task")
         self.splits: list[str] = m["splits"]
         self._files: dict[str, File] = {}
+        self._records: dict[tuple[str, int], Record] = {}
         for f in m.files:
             if f.name not in TABLES:
                 raise LayoutError(m.place, f"file {f.name!r} is none of a snapshot's")
@@ -95,12 +98,15 @@ class Snapshot:
 
     def record(self, name: str, index: int = 0) -> Record | None:
         """A verified record of a file by its name; None where the snapshot has no such file."""
+        if (name, index) in self._records:
+            return self._records[name, index]
         f = self._files.get(name)
         if f is None:
             return None
         r = f.record(index).verify()
         if r.space != Space.GLOBAL or r.task != Task.NONE or r.num_nodes != self.num_nodes:
             raise LayoutError(r.place, f"task {r.task}, index space {r.space}, {r.num_nodes} nodes; must be a table over {self.num_nodes}")
+        self._records[name, index] = r
         return r
 
     def array(self, file: str, section: str, coef: int = 0) -> np.ndarray | None:
@@ -115,7 +121,7 @@ class Snapshot:
         assert r is not None
         return Ids(*_arrays(r, "ids.offsets", "ids.bytes"), r.array("ids.key"))
 
-    @property
+    @cached_property
     def graph(self) -> Block:
         """The whole graph's in-rows, self loops of the input included: a block with dst 0 to N, with coefficients gcn and mean."""
         r = self.record("topology.plf")
@@ -191,6 +197,11 @@ class Snapshot:
     def locality_order(self) -> np.ndarray | None:
         """The node at each place of the order, i32 [N]."""
         return self.array("rank.plf", "rank.order")
+
+    def hop1(self) -> HopIndex | None:
+        """The hop index: the neighbours of nodes, compressed; None without one."""
+        r = self.record("hops.plf")
+        return None if r is None else HopIndex(r)
 
     def hop2(self, v: int) -> np.ndarray | None:
         """Nodes two hops from v, i32, ascending; None without hop 2."""
