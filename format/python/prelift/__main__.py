@@ -114,7 +114,7 @@ def section_hashes(f: File):
 
 def sha256(a: np.ndarray | None) -> str:
     """SHA-256 of an array's elements; "" for None."""
-    return "" if a is None else hashlib.sha256(np.ascontiguousarray(a)).hexdigest()
+    return "" if a is None else hashlib.sha256(np.ascontiguousarray(a).data).hexdigest()
 
 
 def batch_hashes(b: Batch, coef: str, num_layers: int | None) -> dict[str, Any]:

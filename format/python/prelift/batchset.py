@@ -61,7 +61,7 @@ class BatchSet:
             raise LayoutError(m.place, f"num_eval_blocks is {m['num_eval_blocks']}, the files have {len(self._eval)}")
         ids = self._table("ids.plf", FileKind.IDS, required=True)
         assert ids is not None
-        self.ids = Ids(*_arrays(ids, "ids.offsets", "ids.bytes"), ids.array("ids.key"))
+        self.ids = Ids(need(ids, "ids.offsets"), need(ids, "ids.bytes"), ids.array("ids.key"))
         self._labels = self._table("labels.plf", FileKind.LABELS, self.label_task != "")
         self._splits = self._table("splits.plf", FileKind.LABELS, bool(self.splits))
         self.coefs: Record | None = self._table("coefs.plf", FileKind.COEFS, False)
@@ -219,7 +219,7 @@ class BatchSet:
     @property
     def class_names(self) -> list[str]:
         """Names of the classes, or of the columns of other targets."""
-        return _names(self._labels)
+        return names_of(self._labels)
 
     @property
     def masks(self) -> np.ndarray | None:
@@ -254,8 +254,8 @@ class BatchSet:
             for _ in self.eval_blocks():
                 pass
         for r, names, what in ((self._labels, self.num_classes, "class names"), (self._splits, len(self.splits), "split names")):
-            if r is not None and len(_names(r)) != names:
-                raise LayoutError(r.place, f"{len(_names(r))} {what}, the manifest says {names}")
+            if r is not None and len(names_of(r)) != names:
+                raise LayoutError(r.place, f"{len(names_of(r))} {what}, the manifest says {names}")
         if self._labels is not None:
             check_across(Batch(self, self._labels), self.num_nodes, self.num_classes, None)
 
@@ -267,15 +267,14 @@ def _reopen(dir: str, features: str | None, id: str) -> BatchSet:
     return s
 
 
-def _arrays(r: Record, *names: str) -> list[np.ndarray]:
-    found = []
-    for name in names:
-        a = r.array(name)
-        if a is None:
-            raise MissingError(r.place, f"no section {name}")
-        found.append(a)
-    return found
+def need(r: Record, name: str) -> np.ndarray:
+    """A section of a table that must be there."""
+    a = r.array(name)
+    if a is None:
+        raise MissingError(r.place, f"no section {name}")
+    return a
 
 
-def _names(r: Record | None) -> list[str]:
-    return [] if r is None else Names(*_arrays(r, "names.offsets", "names.bytes")).texts()
+def names_of(r: Record | None) -> list[str]:
+    """The names in a table; none without the table."""
+    return [] if r is None else Names(need(r, "names.offsets"), need(r, "names.bytes")).texts()

@@ -279,28 +279,28 @@ class _Contents:
             return
         if len(there) != len(names):  # C31
             raise LayoutError(self.r.place, f"there is no {next(n for n in names if n not in there)} beside {next(iter(there))}")
-        s = {name.partition(".")[2]: section for name, section in there.items()}
+        parts = {name.partition(".")[2]: section for name, section in there.items()}
         nodes = self.r.num_nodes
-        groups, large, chunks = -(-nodes // 32), s["large_start"].shape[0], s["chunk_base"].shape[0]
-        self.length(s["code"], nodes)  # C32
-        self.length(s["offset"], nodes)
+        groups, large, chunks = -(-nodes // 32), parts["large_start"].shape[0], parts["chunk_base"].shape[0]
+        self.length(parts["code"], nodes)  # C32
+        self.length(parts["offset"], nodes)
         for name in ("compact", "large"):  # C35
-            if s[name].shape[0] < 8 or self.r.view(s[name])[-8:].any():
-                self.fail(s[name], "its last 8 bytes must be there and be zero")
-        self.length(s["group_start"], groups + 1)  # C33
-        self.offsets(s["group_start"], s["compact"].shape[0] - 8)
-        self.length(s["group_large"], groups + 1)  # C34
-        self.offsets(s["group_large"], large)
-        self.length(s["large_chunk"], large + 1)  # C36
-        self.offsets(s["large_chunk"], chunks)
-        self.rising(s["large_start"])  # C37
-        self.bounds(s["large_start"], 0, s["large"].shape[0] - 8)
-        self.length(s["large_last"], large)  # C38
-        self.bounds(s["large_last"], 0, 127)
-        self.length(s["large_shift"], large)
-        self.each(s["large_shift"], lambda a: (a > 31) & (a != 255), "0 to 31, or 255")
-        self.bounds(s["chunk_base"], 0, nodes - 1)  # C39
-        self.length(s["chunk_start"], chunks)
+            if parts[name].shape[0] < 8 or self.r.view(parts[name])[-8:].any():
+                self.fail(parts[name], "its last 8 bytes must be there and be zero")
+        self.length(parts["group_start"], groups + 1)  # C33
+        self.offsets(parts["group_start"], parts["compact"].shape[0] - 8)
+        self.length(parts["group_large"], groups + 1)  # C34
+        self.offsets(parts["group_large"], large)
+        self.length(parts["large_chunk"], large + 1)  # C36
+        self.offsets(parts["large_chunk"], chunks)
+        self.rising(parts["large_start"])  # C37
+        self.bounds(parts["large_start"], 0, parts["large"].shape[0] - 8)
+        self.length(parts["large_last"], large)  # C38
+        self.bounds(parts["large_last"], 0, 127)
+        self.length(parts["large_shift"], large)
+        self.each(parts["large_shift"], lambda a: (a > 31) & (a != 255), "0 to 31, or 255")
+        self.bounds(parts["chunk_base"], 0, nodes - 1)  # C39
+        self.length(parts["chunk_start"], chunks)
 
     def hop2(self) -> None:
         if s := self.get("hop2.indptr"):  # C40

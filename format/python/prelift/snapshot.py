@@ -10,7 +10,7 @@ import numpy as np
 
 from . import manifest
 from .batch import Pairs
-from .batchset import _arrays, _names
+from .batchset import names_of, need
 from .blocks import Block
 from .container import File, Record
 from .errors import LayoutError, MismatchError, MissingError
@@ -119,7 +119,7 @@ class Snapshot:
         """External ids by node number, and back."""
         r = self.record("ids.plf")
         assert r is not None
-        return Ids(*_arrays(r, "ids.offsets", "ids.bytes"), r.array("ids.key"))
+        return Ids(need(r, "ids.offsets"), need(r, "ids.bytes"), r.array("ids.key"))
 
     @cached_property
     def graph(self) -> Block:
@@ -168,7 +168,7 @@ class Snapshot:
 
     @property
     def class_names(self) -> list[str]:
-        return _names(self.record("labels.plf"))
+        return names_of(self.record("labels.plf"))
 
     @property
     def masks(self) -> np.ndarray | None:
@@ -177,7 +177,7 @@ class Snapshot:
 
     @property
     def rel_names(self) -> list[str]:
-        return _names(self.record("relations.plf"))
+        return names_of(self.record("relations.plf"))
 
     @property
     def node_type(self) -> np.ndarray | None:
@@ -186,7 +186,7 @@ class Snapshot:
 
     @property
     def type_names(self) -> list[str]:
-        return _names(self.record("types.plf"))
+        return names_of(self.record("types.plf"))
 
     @property
     def pagerank(self) -> np.ndarray | None:
@@ -218,7 +218,7 @@ class Snapshot:
             return None
         if r.split != p:
             raise LayoutError(r.place, f"part {r.split.name.lower()}, must be {p.name.lower()}")
-        return Pairs(*_arrays(r, "pairs.src", "pairs.dst"), r.array("pairs.rel"), None, r.array("pairs.weight"))
+        return Pairs(need(r, "pairs.src"), need(r, "pairs.dst"), r.array("pairs.rel"), None, r.array("pairs.weight"))
 
     def _need(self, file: str, section: str) -> np.ndarray:
         a = self.array(file, section)
@@ -248,9 +248,10 @@ class Snapshot:
                 raise LayoutError(file, f"{what}: {got}, must be {stated}")
         want("ids.plf", "ids", len(self.ids), self.num_nodes)
         want("topology.plf", "entries", self.graph.num_edges, self.num_entries)
-        for file, names, stated in (("labels.plf", self.class_names, self.num_classes), ("splits.plf", self.record("splits.plf") and _names(self.record("splits.plf")), self.splits)):
-            if file in self._files:
-                want(file, "names", names if isinstance(stated, list) else len(names or []), stated)
+        if "labels.plf" in self._files:
+            want("labels.plf", "names", len(self.class_names), self.num_classes)
+        if "splits.plf" in self._files:
+            want("splits.plf", "names", names_of(self.record("splits.plf")), self.splits)
         if self.features is not None:
             want("features.plf", "shape", self.features.shape, (self.num_nodes, self.num_features))
         labels = self.labels
@@ -258,7 +259,7 @@ class Snapshot:
             want("labels.plf", "classes below num_classes", int(labels.max()) < self.num_classes, True)
         if self.array("rank.plf", "rank.mass") is not None:
             want("rank.plf", "masses", len(self._need("rank.plf", "rank.mass")), len(self.component_size))
-        if (stated := self.manifest.fields.get("heldout")) is not None:
+        if stated := self.manifest.fields.get("heldout"):
             for part in ("valid", "test"):
                 pairs = self.heldout(part)
                 assert pairs is not None

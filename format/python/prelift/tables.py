@@ -67,14 +67,13 @@ class Ids(Names):
     def _search(self, wanted: bytes, as_integers: bool) -> int | None:
         if as_integers and not _INTEGER.fullmatch(wanted):
             return None
-        key = int(wanted) if as_integers else wanted
         low, high = 0, len(self)
         while low < high:
             middle = (low + high) // 2
             name = self[middle]
             if as_integers and not _INTEGER.fullmatch(name):
                 return None
-            if (int(name) if as_integers else name) < key:
+            if (int(name) < int(wanted)) if as_integers else (name < wanted):
                 low = middle + 1
             else:
                 high = middle

@@ -121,6 +121,10 @@ class TestFanout(WithSets):
         d = 1 / np.sqrt(dense.sum(axis=1))
         np.testing.assert_allclose(got, (d[:, None] * dense * d) @ x, atol=1e-5)
         self.assertEqual(list(full.eval_blocks())[0].num_nodes, g.nodes)
+        self.assertEqual((s.class_names, s.splits), (["class 0", "class 1", "class 2"], ["only"]))
+        np.testing.assert_array_equal(s.labels, g.label)
+        np.testing.assert_array_equal(s.masks[:, 0], g.part)
+        self.assertEqual([s.ids.number(i) for i in g.ids], list(range(g.nodes)))
         np.testing.assert_array_equal(np.concatenate([b.seeds for b in s.eval_blocks()]), np.arange(g.nodes))
         for part in ("train", "valid", "test"):
             np.testing.assert_array_equal(np.flatnonzero(one.in_part(part)), s.part(part))

@@ -42,14 +42,14 @@ def _block(b: Block, nodes: torch.Tensor, coef: str | None, self_loops: bool) ->
         place[order] = np.arange(b.num_src)
         indices, src_nodes = place[indices], nodes[torch.from_numpy(order)]
     weight = None if coef is None else b.edge_weight(coef)
-    if coef is not None and self_loops and b.rel is None and (own := b.self_weight(coef)).any():
+    if coef is not None and weight is not None and self_loops and b.rel is None and (own := b.self_weight(coef)).any():
         # Behind the edges of each row; dst d is src d by now.
         indices, weight = np.insert(indices, indptr[1:], np.arange(b.num_dst)), np.insert(weight, indptr[1:], own)
         indptr = indptr + np.arange(b.num_dst + 1)
     graph = dgl.create_block(("csc", (tensor(indptr), torch.from_numpy(indices.astype(np.int64)), torch.empty(0, dtype=torch.int64))),
                              num_src_nodes=b.num_src, num_dst_nodes=b.num_dst)
     graph.srcdata[dgl.NID], graph.dstdata[dgl.NID] = src_nodes, src_nodes[:b.num_dst]
-    if coef is not None:
+    if coef is not None and weight is not None:
         graph.edata["weight"] = torch.from_numpy(weight)
         graph.dstdata["self"] = tensor(b.self_weight(coef))
     if (rel := b.rel) is not None:

@@ -50,8 +50,9 @@ def data(batch: Batch, coef: str | None = "gcn", self_loops: bool = True, adjs: 
     elif batch.mask is not None and batch.mask.shape[1]:
         for name, part in (("train_mask", Part.TRAIN), ("val_mask", Part.VALID), ("test_mask", Part.TEST)):
             d[name] = torch.from_numpy(batch.in_part(part))
-    if parts[0][0].rel is not None:
-        d.edge_type = torch.from_numpy(np.concatenate([block.rel[int(block.indptr[first]):int(block.indptr[last])].astype(np.int64) for block, first, last in parts]))
+    rels = [rel[int(block.indptr[first]):int(block.indptr[last])] for block, first, last in parts if (rel := block.rel) is not None]
+    if rels:
+        d.edge_type = torch.from_numpy(np.concatenate(rels).astype(np.int64))
     if adjs:
         d.adjs = []
         for block in batch.layers():
