@@ -32,7 +32,7 @@ def train(path, epochs=20, hidden=32, layers=2, lr=0.01):
         for batch in data.epoch(epoch):
             batch = batch.torch(coefs="gcn", num_layers=layers)
             optimizer.zero_grad()
-            F.cross_entropy(model(batch)[batch.train], batch.y[batch.train]).backward()
+            F.cross_entropy(model(batch)[:batch.num_seeds][batch.train], batch.y[batch.train]).backward()
             optimizer.step()
     return model, accuracy(model, data, layers)
 

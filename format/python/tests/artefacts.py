@@ -90,7 +90,7 @@ def write_set(dir, g, mode="fanout", fanout=(4, 3), batch_size=32, variants=2, p
     rng = np.random.default_rng(7)
     snapshot_id, snapshot_key = hashlib.sha256(b"snapshot").digest(), hashlib.sha256(b"snapshot key").digest()
     params = dict(task="node", mode=mode, transpose="inner", store="packed" if store == "packed" else "ids", dtype=dtype, eval="layerwise", order="random", link_features="auto",
-                  fanout=list(fanout) if mode != "full" else [], norm=list(norm), batch_size=batch_size if mode != "full" else 0, variants=variants if mode != "full" else 1, split=0 if mode != "full" else -1,
+                  fanout=list(fanout) if mode == "fanout" else [], norm=list(norm), batch_size=batch_size if mode != "full" else 0, variants=variants if mode != "full" else 1, split=0 if mode != "full" else -1,
                   batches_per_file=per_file, seed="1")
     hex_id = lambda b: "sha256:" + b.hex()  # noqa: E731
     set_key = hashlib.sha256(mv.canonical({"snapshot_id": hex_id(snapshot_id), "params": params})).digest()
@@ -183,6 +183,20 @@ def write_set(dir, g, mode="fanout", fanout=(4, 3), batch_size=32, variants=2, p
         counts["nodes"], counts["seeds"] = max(counts["nodes"], len(nodes)), max(counts["seeds"], len(seeds))
         return mv.Record(sections, hops, edges, task=mv.NODE, split=PART["train"], number=number, variant=variant, num_seeds=len(seeds), split_column=0)
 
+    def subgraph(number, variant, seeds):
+        """A batch without layers: the seeds, their neighbours, and all edges among them."""
+        nodes = [int(v) for v in seeds] + sorted({u for v in seeds for u in g.rows[v]} - {int(v) for v in seeds})
+        place = {v: i for i, v in enumerate(nodes)}
+        rows = [[place[u] for u in g.rows[v] if u in place] for v in nodes]
+        sections = [i32(mv.NODES_NUMBER, nodes)] + csr(rows) + gcn_sections(nodes) + [i32(mv.S_LABEL, g.label[seeds])]
+        if store == "packed":
+            sections += rows_sections(g.features[nodes], dtype)
+        counts["rows"] += len(nodes)
+        counts["edges"] += sum(map(len, rows))
+        counts["nodes"], counts["seeds"] = max(counts["nodes"], len(nodes)), max(counts["seeds"], len(seeds))
+        layer_max[0] = max(layer_max[0], sum(map(len, rows)))
+        return mv.Record(sections, [len(nodes)], task=mv.NODE, split=PART["train"], number=number, variant=variant, num_seeds=len(seeds), split_column=0)
+
     full_rows = [list(r) for r in g.rows]
     mask = lambda lo, hi: mv.Section(mv.S_MASK, mv.U8, g.part[lo:hi].tobytes(), shape=[hi - lo, 1])  # noqa: E731
     if mode == "full":
@@ -196,7 +210,8 @@ def write_set(dir, g, mode="fanout", fanout=(4, 3), batch_size=32, variants=2, p
     else:
         seeds = np.flatnonzero((g.part == 1) & (g.label >= 0))
         chunks = [seeds[i:i + batch_size] for i in range(0, len(seeds), batch_size)]
-        records = [batch(v * len(chunks) + i, v, c) for v in range(variants) for i, c in enumerate(chunks)]
+        make = subgraph if mode == "khop" else batch
+        records = [make(v * len(chunks) + i, v, c) for v in range(variants) for i, c in enumerate(chunks)]
         per_variant = len(chunks)
         blocks = [mv.Record(csr(full_rows[lo:lo + eval_rows]) + [i32(mv.S_LABEL, g.label[lo:lo + eval_rows]), mask(lo, min(lo + eval_rows, n))], [n], space=mv.GLOBAL, task=mv.NODE,
                             dst_start=lo, dst_end=min(lo + eval_rows, n), num_seeds=min(lo + eval_rows, n) - lo, number=lo // eval_rows) for lo in range(0, n, eval_rows)]
@@ -210,7 +225,7 @@ def write_set(dir, g, mode="fanout", fanout=(4, 3), batch_size=32, variants=2, p
     size = sum(len(b) for name, b in written.items() if name.startswith("batches-"))
     m = dict(kind="batch_set", format_version=1, set_key=hex_id(set_key), snapshot_id=hex_id(snapshot_id), snapshot_key=hex_id(snapshot_key), params=params,
              files=[info(name) for name in sorted(written)], num_nodes=str(n), num_features=str(g.features.shape[1] if features else 0), label_task="multiclass", num_classes=str(g.classes),
-             splits=["only"], directed=False, weighted=False, num_layers=0 if mode == "full" else len(fanout), num_batches=str(len(records)), batches_per_variant=str(per_variant),
+             splits=["only"], directed=False, weighted=False, num_layers=0 if mode in ("full", "khop") else len(fanout), num_batches=str(len(records)), batches_per_variant=str(per_variant),
              num_seeds=str(len(seeds)), num_rows=str(counts["rows"]), num_sampled_edges=str(counts["edges"]),
              maxima=dict(nodes=str(counts["nodes"]), seeds=str(counts["seeds"]), layer_edges=[str(e) for e in layer_max], record_bytes=str(size)),
              num_eval_blocks=str(0 if mode == "full" else len(blocks)), max_eval_edges="0", bytes=str(size), bytes_per_variant=str(size // max(params["variants"], 1)), eval_bytes="0",

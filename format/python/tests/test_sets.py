@@ -131,6 +131,20 @@ class TestFanout(WithSets):
         t = one.blocks[0].transpose
         np.testing.assert_array_equal(one.blocks[0].indices[t.edge], np.repeat(np.arange(g.nodes), np.diff(t.indptr)))
 
+    def test_subgraphs(self):
+        """A local batch without layers has one block over its nodes, for any depth; the seeds are its first nodes."""
+        g = artefacts.Graph()
+        s = prelift.open(self.write(g, mode="khop"))
+        s.verify()
+        for b in s.epoch(0):
+            one, two = b.layers(2)
+            there = set(b.nodes.tolist())
+            self.assertEqual((one.num_dst, two.num_src, b.num_input(2)), (b.num_nodes,) * 3)
+            np.testing.assert_array_equal(b.labels, g.label[b.seeds])
+            np.testing.assert_array_equal(b.features(2), g.features[b.nodes])
+            self.assertEqual({(int(b.nodes[u]), int(b.nodes[v])) for u, v in one.edge_index().T}, {(u, v) for v in there for u in g.rows[v] if u in there})
+            np.testing.assert_allclose(one.self_weight("gcn"), [1 / (g.degree(v) + 1) for v in b.nodes], rtol=1e-6)
+
     def test_pairs(self):
         def pairs(nodes, seeds):
             return [artefacts.i32(mv.P_SRC, [0, 1]), artefacts.i32(mv.P_DST, [1, 2]), artefacts.f32(mv.P_LABEL, [1, 0]), artefacts.f32(mv.S_WEIGHT, np.arange(len(seeds)))]

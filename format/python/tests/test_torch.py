@@ -108,10 +108,20 @@ class TestTensors(WithSets):
         """The example learns: well above the largest class, on fanout sets of both stores and on the whole graph."""
         g = artefacts.Graph(nodes=400)
         example = runpy.run_path(str(EXAMPLES / "gcn.py"))
-        for name, options in (("ids", {}), ("packed", {"store": "packed"}), ("full", {"mode": "full"}), ("half", {"dtype": "f16"})):
+        for name, options in (("ids", {}), ("packed", {"store": "packed"}), ("full", {"mode": "full"}), ("half", {"dtype": "f16"}), ("khop", {"mode": "khop"})):
             with self.subTest(name):
                 _, score = example["train"](self.write(g, name, **options), epochs=10 if name != "full" else 60)
                 self.assertGreater(score, 0.8)
+
+
+    def test_readme(self):
+        """The lines of the README run."""
+        text = (EXAMPLES.parents[2] / "README.md").read_text()
+        code = text.split("## Python", 1)[1].split("```python\n", 1)[1].split("```", 1)[0]
+        self.assertIn("prelift.open", code)
+        names = {}
+        exec(code.replace('"own/batches"', repr(self.write(artefacts.Graph(nodes=60)))).replace("range(10)", "range(2)"), names)
+        self.assertEqual(names["tensors"].x.shape, names["x"].shape)
 
 
 @needs("torch_geometric", "PyPI: torch_geometric")
@@ -138,7 +148,7 @@ class TestPyG(WithSets):
         torch.manual_seed(1)
         g = artefacts.Graph()
         convs = [GCNConv(8, 6, normalize=False), GCNConv(6, 3, normalize=False)]
-        for name, options in (("all", {"fanout": (-1, -1)}), ("some", {}), ("full", {"mode": "full"})):
+        for name, options in (("all", {"fanout": (-1, -1)}), ("some", {}), ("full", {"mode": "full"}), ("khop", {"mode": "khop"})):
             s = prelift.open(self.write(g, name, **options))
             b = s.batch(0)
             d, t = b.to_pyg(adjs=True), b.torch(num_layers=2)
@@ -146,15 +156,15 @@ class TestPyG(WithSets):
             for conv, block in zip(convs, t.blocks):
                 want = block.aggregate(conv.lin(want), "gcn") + conv.bias
             layered = d.x
-            for conv, (edge_index, weight, (_, num_dst)) in zip(convs, d.adjs * (2 if name == "full" else 1)):
+            for conv, (edge_index, weight, (_, num_dst)) in zip(convs, d.adjs * (1 if b.num_layers else 2)):
                 layered = conv(layered, edge_index, weight)[:num_dst]
             flat, trimmed, edges, weights = d.x, d.x, d.edge_index, d.edge_weight
             for i, conv in enumerate(convs):
                 flat = conv(flat, d.edge_index, d.edge_weight)
-                if name != "full":
+                if b.num_layers:
                     trimmed, edges, weights = trim_to_layer(i, d.num_sampled_nodes, d.num_sampled_edges, trimmed, edges, weights)
                     trimmed = conv(trimmed, edges, weights)
-            results = [layered] + ([] if name == "some" else [flat[:b.num_seeds]]) + ([trimmed[:b.num_seeds]] if name == "all" else [])
+            results = [layered] + ([] if name == "some" else [flat[:len(want)]]) + ([trimmed[:b.num_seeds]] if name == "all" else [])
             for got in results:
                 torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
 
