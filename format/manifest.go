@@ -312,7 +312,7 @@ func ReadID(dir string) (Digest, error) {
 func readManifestBytes(dir string) (id Digest, b []byte, err error) {
 	place := filepath.Join(filepath.Base(dir), ManifestName)
 	if info, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return id, nil, faultf(ErrMissing, dir, "no such directory")
+		return id, nil, faultf(ErrMissing, dir, "no such directory; is the name right, and the job that makes it done?")
 	} else if err != nil {
 		return id, nil, err
 	} else if !info.IsDir() {

@@ -56,7 +56,7 @@ func Begin(out, kind string, key Digest) (*Job, error) {
 		return nil, err
 	}
 	if err := j.Resume(key); err != nil {
-		j.unlock()
+		j.giveUp()
 		return nil, err
 	}
 	return j, nil
@@ -70,14 +70,11 @@ func Lock(out, kind string) (*Job, error) {
 		return nil, err
 	}
 	j := &Job{Out: out, Dir: out + partialSuffix, state: out + stateSuffix, done: map[string]FileInfo{}}
-	if err := os.MkdirAll(j.state, 0o755); err != nil {
-		return nil, err
-	}
 	if err := j.takeLock(); err != nil {
 		return nil, err
 	}
 	if err := j.checkOwned(); err != nil {
-		j.unlock()
+		j.giveUp()
 		return nil, err
 	}
 	return j, nil
@@ -173,19 +170,35 @@ func (j *Job) checkOwned() error {
 	return fmt.Errorf("%s exists and is not an unfinished artefact; move it away or name another --out", j.Dir)
 }
 
-func (j *Job) takeLock() error {
-	lock, err := tryLock(j.state)
+func (j *Job) takeLock() (err error) {
+	const tries = 100 // each is lost only to another job that ends just then
+	for range tries {
+		if err := os.MkdirAll(j.state, 0o755); err != nil {
+			return err
+		}
+		if j.lock, err = tryLock(j.state); !errors.Is(err, errLockGone) {
+			break
+		}
+	}
 	if errors.Is(err, ErrBusy) {
 		return fmt.Errorf("%s: %w; wait for it, or name another --out", j.Out, ErrBusy)
 	}
-	j.lock = lock
 	return err
 }
 
+const lockName = "lock"
+
+// errLockGone says that the lock's file was removed (giveUp) while it was taken: a lock on it would exclude nobody.
+var errLockGone = errors.New("lock was removed meanwhile")
+
 // tryLock takes the lock of a state directory, which Close of the file releases, or
-// returns ErrBusy.
+// returns ErrBusy or errLockGone.
 func tryLock(state string) (*os.File, error) {
-	lock, err := os.OpenFile(filepath.Join(state, "lock"), os.O_RDWR|os.O_CREATE, 0o644)
+	path := filepath.Join(state, lockName)
+	lock, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if errors.Is(err, fs.ErrNotExist) { // the directory
+		return nil, errLockGone
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +209,24 @@ func tryLock(state string) (*os.File, error) {
 		}
 		return nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
+	own, ownErr := lock.Stat()
+	named, err := os.Stat(path)
+	if ownErr != nil || err != nil || !os.SameFile(own, named) {
+		lock.Close()
+		return nil, errLockGone
+	}
 	return lock, nil
+}
+
+// giveUp releases the lock, and removes OUT.state where it holds nothing else. The lock's file is removed while it is locked, and
+// tryLock looks whether the file that it locked still has its name: so no two jobs hold locks on a former and a present file.
+func (j *Job) giveUp() {
+	if entries, err := os.ReadDir(j.state); j.lock != nil && err == nil && len(entries) == 1 && entries[0].Name() == lockName {
+		if os.Remove(j.lock.Name()) == nil {
+			os.Remove(j.state) // not if another job is in it already
+		}
+	}
+	j.unlock()
 }
 
 // unlock releases the lock; the kernel does so too when the process dies.
@@ -404,7 +434,7 @@ func (j *Job) Abort(keep bool) {
 		os.RemoveAll(j.Dir)
 		os.Remove(j.journalPath())
 	}
-	j.unlock()
+	j.giveUp()
 }
 
 // replaceDir renames the directory from to to. Where to exists the two are exchanged

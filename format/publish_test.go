@@ -6,8 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -554,5 +556,69 @@ func TestBeginLosesNothing(t *testing.T) {
 	}
 	if _, err := Begin(link, "vector", digest(1)); err == nil {
 		t.Error("a symbolic link to nowhere was accepted")
+	}
+}
+
+// TestGiveUp: a job that wrote nothing leaves nothing beside its output, and one that left something keeps it.
+func TestGiveUp(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		run  func(j *Job)
+		left bool
+	}{
+		{"locked alone", func(j *Job) { j.Abort(true) }, false},
+		{"resumed", func(j *Job) { j.Resume(digest(1)); j.Abort(false) }, false},
+		{"interrupted", func(j *Job) { j.Resume(digest(1)); j.Abort(true) }, true},
+		{"with stamps of an older artefact", func(j *Job) {
+			if err := os.WriteFile(filepath.Join(j.state, stampsName), []byte("{}"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			j.Abort(false)
+		}, true},
+	} {
+		out := filepath.Join(t.TempDir(), "out")
+		j, err := Lock(out, KindBatchSet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.run(j)
+		if exists(out+stateSuffix) != c.left {
+			t.Errorf("%s: OUT.state left %v, want %v", c.name, !c.left, c.left)
+		}
+	}
+}
+
+// TestLockExcludes: locks are taken and given up by many jobs, which remove the lock's file as they go; no two have it at a time.
+func TestLockExcludes(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	var holders, taken atomic.Int32
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 200 {
+				j, err := Lock(out, KindBatchSet)
+				if errors.Is(err, ErrBusy) {
+					continue
+				}
+				if err != nil {
+					t.Errorf("lock: %v", err)
+					return
+				}
+				if n := holders.Add(1); n != 1 {
+					t.Errorf("%d jobs hold the lock", n)
+				}
+				taken.Add(1)
+				runtime.Gosched()
+				holders.Add(-1)
+				j.Abort(false)
+			}
+		})
+	}
+	wg.Wait()
+	if taken.Load() == 0 {
+		t.Error("nobody got the lock")
+	}
+	if exists(out + stateSuffix) {
+		t.Error("OUT.state was left")
 	}
 }

@@ -396,6 +396,9 @@ func (w *Writer) close(digest bool) (FileInfo, error) {
 	return info, nil
 }
 
+// SizeBytes returns how much of the file is written.
+func (w *Writer) SizeBytes() int64 { return int64(w.offset) }
+
 // finish is Close without the self-check.
 func (w *Writer) finish() error {
 	if w.err != nil {

@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"time"
 
 	"github.com/prelift/prelift/format"
 	"github.com/prelift/prelift/snapshot/graph"
@@ -22,6 +23,8 @@ type Options struct {
 	Threads  int                                  // 0: all cores
 	Scratch  *Scratch                             // where Tables.Edges live, and what is as large; nil: memory, without a limit
 	Progress func(step string, done, total int64) // may be nil; called by several goroutines at a time
+	// Beside, if not nil, is told how long work took that goes on beside the steps; called by several goroutines at a time.
+	Beside func(step string, bytes int64, took time.Duration)
 }
 
 // Build writes the snapshot of t into job and publishes it. It returns the snapshot's
@@ -51,6 +54,7 @@ func Build(ctx context.Context, job *format.Job, t *Tables, p Params, opt Option
 // more.
 func (b *builder) complete(ctx context.Context, p Params) (format.Digest, *Manifest, error) {
 	b.files = newFileWriter(ctx, b.job)
+	b.files.took = b.opt.Beside
 	m, err := b.write(b.files.ctx, p)
 	if err != nil {
 		return format.Digest{}, nil, b.files.stop(err)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/prelift/prelift/format"
 	"golang.org/x/sync/errgroup"
@@ -17,6 +18,7 @@ type fileWriter struct {
 	group *errgroup.Group
 	slots chan struct{} // held by who writes or seals a file
 	files []*pendingFile
+	took  func(step string, bytes int64, took time.Duration) // may be nil
 
 	keyed  chan struct{} // closed when setKey is known
 	setKey format.Digest
@@ -71,9 +73,11 @@ func (w *fileWriter) write(f *pendingFile, kind format.FileKind, records []recor
 	}
 	defer w.release()
 	out.SetKey(w.setKey)
+	start := time.Now()
 	if f.info, err = out.Seal(); err != nil {
 		return err
 	}
+	w.tell("check and digest files", int64(f.info.SizeBytes), start)
 	return w.job.Enter(f.info)
 }
 
@@ -83,6 +87,7 @@ func (w *fileWriter) records(f *pendingFile, kind format.FileKind, records []rec
 		return nil, err
 	}
 	defer w.release()
+	start := time.Now()
 	out, err := format.Create(w.job.Path(f.name), format.Header{Kind: kind}, len(records))
 	if err != nil {
 		return nil, err
@@ -93,7 +98,15 @@ func (w *fileWriter) records(f *pendingFile, kind format.FileKind, records []rec
 		}
 	}
 	close(f.written)
+	w.tell("write files", out.SizeBytes(), start)
 	return out, nil
+}
+
+// tell reports what the work since start did.
+func (w *fileWriter) tell(step string, bytes int64, start time.Time) {
+	if w.took != nil {
+		w.took(step, bytes, time.Since(start))
+	}
 }
 
 func (w *fileWriter) take() error {

@@ -132,7 +132,7 @@ func (s *Snapshot) open() error {
 	if s.Lines == nil {
 		s.linesOf(nil)
 	}
-	return nil
+	return s.verifyKey() // which covers every count, those too that aren't the length of anything
 }
 
 // Close unmaps the files.
@@ -225,6 +225,9 @@ func (s *Snapshot) takeTopology(r *format.Record) error {
 		Indices: r.Int32s(format.BlockIndices, format.AnyLayer),
 		Weight:  r.Float32s(format.BlockWeight, format.AnyLayer, format.CoefNone),
 	}
+	if n := int64(s.Manifest.NumEntries); s.In.Indices != nil && n != int64(len(s.In.Indices)) {
+		return s.wrong("the manifest says %d entries, the rows have %d", n, len(s.In.Indices))
+	}
 	if s.In.Indptr == nil || s.In.Indices == nil || (s.In.Weight != nil) != s.Manifest.Weighted {
 		return missing(r, "rows")
 	}
@@ -241,6 +244,9 @@ func (s *Snapshot) takeTopology(r *format.Record) error {
 	s.ComponentSizes = r.Int64s(format.GraphComponentSize, format.AnyLayer)
 	if s.Component == nil || s.ComponentSizes == nil {
 		return missing(r, "components")
+	}
+	if n := int64(s.Manifest.Audit.NumComponents); n != int64(len(s.ComponentSizes)) {
+		return s.wrong("the manifest says %d components, the topology has %d", n, len(s.ComponentSizes))
 	}
 	s.gcn, s.mean = normOf(r, format.CoefGCN), normOf(r, format.CoefMean)
 	return nil

@@ -24,7 +24,7 @@ func Verify(dir string, threads int) error {
 	}
 	return format.Guard(dir, func() error {
 		for _, check := range []func() error{
-			s.verifyKey, func() error { return s.verifyIDs(threads) }, s.verifyRows, s.verifyTypes, s.verifyLines, s.verifyComponents, s.verifyNorms, s.verifyTables, s.verifyHops, s.verifyRank, s.verifyHoldout, s.verifyShared,
+			func() error { return s.verifyIDs(threads) }, s.verifyRows, s.verifyTypes, s.verifyLines, s.verifyComponents, s.verifyNorms, s.verifyTables, s.verifyHops, s.verifyRank, s.verifyHoldout, s.verifyShared,
 		} {
 			if err := check(); err != nil {
 				return err
@@ -43,7 +43,7 @@ func (s *Snapshot) verifyKey() error {
 	m := s.Manifest
 	m.SetKey, m.Files = format.Digest{}, []format.FileInfo{}
 	if key, err := format.DigestOf(&m); err != nil || key != s.Manifest.SetKey {
-		return s.wrong("set key is %s, the manifest gives %s", s.Manifest.SetKey, key)
+		return s.wrong("set key is %s, the manifest gives %s: a field of it was changed after it was written", s.Manifest.SetKey, key)
 	}
 	return nil
 }

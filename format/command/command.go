@@ -12,8 +12,11 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/prelift/prelift/format"
 	"github.com/spf13/cobra"
@@ -113,10 +116,14 @@ func Interruptible(ctx context.Context, fn func() error) error {
 }
 
 // Main runs root with args and returns the exit code. It adds the flags that every
-// command has (--json, --config), cancels the context on interrupt and termination, and
+// command has (--json, --config), cancels the context on interrupt, termination and hangup, and
 // prints an error as one line on Err.
 func Main(root *cobra.Command, env *Env, args []string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
 	context.AfterFunc(ctx, stop)   // a second signal ends the process at once
 	signal.Ignore(syscall.SIGXFSZ) // a file over `ulimit -f` is a write error, not a death
@@ -135,10 +142,12 @@ func Main(root *cobra.Command, env *Env, args []string) int {
 	root.Version = Version
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
-		if config == "" {
-			return nil
+		if config != "" {
+			if err := applyConfig(c, config); err != nil {
+				return err
+			}
 		}
-		return applyConfig(c, config)
+		return checkGiven(c)
 	}
 	err := root.ExecuteContext(ctx)
 	env.Progress.Done()
@@ -162,13 +171,24 @@ func Main(root *cobra.Command, env *Env, args []string) int {
 // isCobraUsage recognises cobra's own complaint about a command, which has no type.
 func isCobraUsage(err error) bool { return strings.HasPrefix(err.Error(), "unknown command") }
 
-// flagError says what is wrong with a flag without the words of strconv.
+// flagError says what is wrong with a flag.
 func flagError(c *cobra.Command, err error) error {
+	return Usage("%s; run `%s --help`", valueReason(err), c.CommandPath())
+}
+
+// valueReason says what is wrong with a flag's value without the words of strconv.
+func valueReason(err error) string {
 	msg := err.Error()
-	if before, _, ok := strings.Cut(msg, ": strconv."); ok {
-		msg = before + ": not a number (several go with commas and no blanks, as 10,5)"
+	before, after, ok := strings.Cut(msg, "strconv.")
+	switch {
+	case !ok:
+		return msg
+	case strings.HasPrefix(after, "ParseBool"):
+		return before + "neither true nor false"
+	case strings.Contains(after, strconv.ErrRange.Error()):
+		return before + "a number out of range"
 	}
-	return Usage("%s; run `%s --help`", msg, c.CommandPath())
+	return before + "not a number (several go with commas and no blanks, as 10,5)"
 }
 
 // NoArgs refuses arguments, and says what a command's inputs are given by.
@@ -203,13 +223,24 @@ func (w *watchedWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// oneLine keeps a message on one line: joined errors are separated by "; ", each said once.
+// oneLine keeps a message on one line: joined errors are separated by "; ", each said once. What a terminal might obey in the names and values
+// that a message holds is escaped.
 func oneLine(s string) string {
 	var parts []string
-	for _, line := range strings.Split(strings.ReplaceAll(s, "\r", `\r`), "\n") {
+	for _, line := range strings.Split(s, "\n") {
 		if line != "" && !slices.Contains(parts, line) {
 			parts = append(parts, line)
 		}
 	}
-	return strings.Join(parts, "; ")
+	var b strings.Builder
+	for text := strings.Join(parts, "; "); len(text) > 0; {
+		r, n := utf8.DecodeRuneInString(text)
+		if unicode.IsControl(r) || r == utf8.RuneError && n == 1 {
+			b.WriteString(strings.Trim(strconv.Quote(text[:n]), `"`))
+		} else {
+			b.WriteString(text[:n])
+		}
+		text = text[n:]
+	}
+	return b.String()
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,8 @@ func tool(env *Env, do func(fanout []int, name string) error) *cobra.Command {
 	a := &cobra.Command{Use: "a", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return do(fanout, name) }}
 	a.Flags().IntSliceVar(&fanout, "fanout", []int{1}, "")
 	a.Flags().StringVar(&name, "name", "", "")
+	a.Flags().Bool("sure", true, "")
+	PathsVar(a.Flags(), new([]string), "paths", "")
 	b := &cobra.Command{Use: "b", RunE: func(*cobra.Command, []string) error { return nil }}
 	b.Flags().Int("other", 0, "")
 	root.AddCommand(a, b)
@@ -71,8 +74,10 @@ func TestUsageErrors(t *testing.T) {
 }
 
 func TestErrorIsOneLine(t *testing.T) {
-	_, _, stderr := runTool(t, func([]int, string) error { return errors.Join(errors.New("a"), errors.New("b\rc"), errors.New("a")) }, "a")
-	if want := "tool: error: a; b\\rc\n"; stderr != want {
+	_, _, stderr := runTool(t, func([]int, string) error {
+		return errors.Join(errors.New("a"), errors.New("b\rc \x1b[31mé\xff\u0085\t\""), errors.New("a"))
+	}, "a")
+	if want := "tool: error: a; b\\rc \\x1b[31mé\\xff\\u0085\\t\"\n"; stderr != want {
 		t.Errorf("stderr %q, want %q", stderr, want)
 	}
 }
@@ -104,6 +109,53 @@ func TestConfig(t *testing.T) {
 		}, append([]string{"a", "--config", path}, c.args...)...)
 		if got != c.want || (code == ExitUsage) != (c.want == "error") {
 			t.Errorf("%s: got %q, exit %d (%s), want %q", c.name, got, code, stderr, c.want)
+		}
+	}
+}
+
+// TestValues: a flag that is given has a value, and what is said of a wrong one is said without the words of libraries.
+func TestValues(t *testing.T) {
+	const empty = "is given, but empty"
+	for _, c := range []struct {
+		yaml string // "" for none
+		args []string
+		want string
+	}{
+		{"", []string{"--name", ""}, "--name " + empty},
+		{"", []string{"--name="}, "--name " + empty},
+		{"", []string{"--paths", ""}, "--paths " + empty},
+		{"", []string{"--paths", "a,"}, "--paths " + empty},
+		{"", []string{"--paths", "a", "--paths", ""}, "--paths " + empty},
+		{"", []string{"--config", ""}, "--config " + empty},
+		{"name: ''", nil, "--name " + empty},
+		{"a: {name: ''}", nil, "--name " + empty},
+		{"name: []", nil, "--name " + empty},
+		{"paths: ['']", nil, "--paths " + empty},
+		{"paths: [a, null]", nil, "--paths " + empty},
+		{"paths: []", nil, "--paths " + empty},
+		{"name:", nil, "name has no value"},
+		{"name: {x: 1}", nil, "name is a map"},
+		{"paths: [[a]]", nil, "paths is a map, or holds one"},
+		{"config: b.yaml", nil, "--config can't be given in a file"},
+		{"- a", nil, "is no map of flags"},
+		{"a: 1\na: 2", nil, `: yaml: line 2: mapping key "a" already defined at line 1`},
+		{"sure: maybe", nil, `"maybe" for "--sure" flag: neither true nor false`},
+		{"fanout: x", nil, `"x" for "--fanout" flag: not a number`},
+		{"fanout: [x]", nil, "--fanout: not a number"},
+		{"", []string{"--sure=maybe"}, `"maybe" for "--sure" flag: neither true nor false`},
+		{"", []string{"--fanout", "99999999999999999999"}, "a number out of range"},
+	} {
+		args := []string{"a"}
+		if c.yaml != "" {
+			path := filepath.Join(t.TempDir(), "params.yaml")
+			if err := os.WriteFile(path, []byte(c.yaml), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			args = append(args, "--config", path)
+		}
+		code, _, stderr := runTool(t, func([]int, string) error { return nil }, append(args, c.args...)...)
+		if code != ExitUsage || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 || strings.Contains(stderr, "strconv") {
+			t.Errorf("%q %v: exit %d, %q, want %q", c.yaml, c.args, code, stderr, c.want)
 		}
 	}
 }
@@ -156,5 +208,19 @@ func TestProgressLine(t *testing.T) {
 	p.Step("grows", 2, 20)
 	if p.total != 20 {
 		t.Errorf("total is %d after it grew to 20", p.total)
+	}
+}
+
+func TestProgressBeside(t *testing.T) {
+	p := NewProgress(io.Discard)
+	p.Beside("write", 100, time.Second)
+	p.Beside("digest", 7, time.Second)
+	p.Beside("write", 50, 2*time.Second)
+	want := []BesideStage{{"write", 150, 3}, {"digest", 7, 1}}
+	if got := p.BesideStages(); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got := (*Progress)(nil).BesideStages(); got == nil || len(got) > 0 {
+		t.Errorf("without progress: %v", got)
 	}
 }

@@ -37,7 +37,7 @@ func applyConfig(c *cobra.Command, path string) error {
 func SetFlags(c *cobra.Command, text []byte, place string) error {
 	var top map[string]any
 	if err := yaml.Unmarshal(text, &top); err != nil {
-		return Usage("%s: %v", place, err)
+		return Usage("%s: %s", place, yamlReason(err))
 	}
 	if own, ok := top[c.Name()].(map[string]any); ok {
 		for _, key := range sortedKeys(own) {
@@ -67,13 +67,37 @@ func SetFlags(c *cobra.Command, text []byte, place string) error {
 	return nil
 }
 
+// checkGiven refuses flags that are given, on the command line or in a file, as an empty text or list, or with an empty element: a variable that
+// isn't set must not silently be a flag that isn't given. No flag has a meaning for it.
+func checkGiven(c *cobra.Command) (err error) {
+	c.Flags().VisitAll(func(flag *pflag.Flag) {
+		if !flag.Changed {
+			return
+		}
+		texts := []string{flag.Value.String()}
+		if slice, ok := flag.Value.(pflag.SliceValue); ok {
+			texts = slice.GetSlice()
+		}
+		if err == nil && (len(texts) == 0 || slices.Contains(texts, "")) {
+			err = Usage("--%s is given, but empty; leave it out, or say its value", flag.Name)
+		}
+	})
+	return err
+}
+
 // setFlag gives a flag its value from the file, unless it has one already.
 func setFlag(c *cobra.Command, place, key string, value any) error {
+	if key == "config" || key == "help" {
+		return Usage("%s: --%s can't be given in a file", place, key)
+	}
 	if c.Flags().Changed(key) {
 		return nil
 	}
-	if _, isMap := value.(map[string]any); isMap {
-		return Usage("%s: %s is a map; --%s takes a value or a list", place, key, key)
+	if !isPlain(value) {
+		return Usage("%s: %s is a map, or holds one; --%s takes a value or a list", place, key, key)
+	}
+	if value == nil {
+		return Usage("%s: %s has no value; leave it out, or say its value", place, key)
 	}
 	flag := c.Flags().Lookup(key)
 	if list, ok := value.([]any); ok {
@@ -84,26 +108,52 @@ func setFlag(c *cobra.Command, place, key string, value any) error {
 			}
 			flag.Changed = true
 			if err := slice.Replace(texts); err != nil {
-				return Usage("%s: --%s: %v", place, key, err)
+				return Usage("%s: --%s: %s", place, key, valueReason(err))
 			}
 			return nil
 		}
 	}
 	if err := c.Flags().Set(key, flagText(value)); err != nil {
-		return Usage("%s: --%s: %v", place, key, err)
+		return Usage("%s: --%s: %s", place, key, valueReason(err))
 	}
 	return nil
+}
+
+// isPlain reports whether a YAML value is one that a flag can have: a scalar, or a list of such.
+func isPlain(value any) bool {
+	switch value := value.(type) {
+	case []any:
+		return !slices.ContainsFunc(value, func(v any) bool {
+			_, isList := v.([]any)
+			return isList || !isPlain(v)
+		})
+	case map[string]any, map[any]any:
+		return false
+	}
+	return true
+}
+
+// yamlReason says what is wrong with a file without the names of Go's types.
+func yamlReason(err error) string {
+	msg := err.Error()
+	if strings.Contains(msg, "cannot unmarshal") {
+		return "is no map of flags to values, as `seed: 1`"
+	}
+	return strings.Join(strings.Fields(strings.Replace(msg, "unmarshal errors:", "", 1)), " ")
 }
 
 // flagText is how a YAML value is written on a command line.
 func flagText(value any) string {
 	list, ok := value.([]any)
-	if !ok {
+	switch {
+	case value == nil: // an element of a list; empty, it is refused
+		return ""
+	case !ok:
 		return fmt.Sprint(value)
 	}
 	parts := make([]string, len(list))
 	for i, v := range list {
-		parts[i] = fmt.Sprint(v)
+		parts[i] = flagText(v)
 	}
 	return strings.Join(parts, ",")
 }

@@ -23,11 +23,7 @@ func (l *pathList) Set(s string) error {
 	if _, err := os.Stat(s); err == nil {
 		return l.Append(s)
 	}
-	for _, path := range strings.Split(s, ",") {
-		if path != "" {
-			*l.list = append(*l.list, path)
-		}
-	}
+	*l.list = append(*l.list, strings.Split(s, ",")...) // an empty part is refused once all flags are there
 	return nil
 }
 

@@ -28,11 +28,19 @@ type Progress struct {
 	printed time.Time
 	bar     *progressbar.ProgressBar
 	stages  []Stage
+	beside  []BesideStage
 }
 
 // Stage is how long a step took. Steps that run beside others are cut into pieces, which are added up.
 type Stage struct {
 	Step    string  `json:"step"`
+	Seconds float64 `json:"seconds"`
+}
+
+// BesideStage is work that goes on beside the steps: its bytes, and how long those took which had the machine to share.
+type BesideStage struct {
+	Step    string  `json:"step"`
+	Bytes   int64   `json:"bytes"`
 	Seconds float64 `json:"seconds"`
 }
 
@@ -124,6 +132,32 @@ func (p *Progress) Stages() []Stage {
 	defer p.mu.Unlock()
 	p.end()
 	return append([]Stage{}, p.stages...)
+}
+
+// Beside reports work done beside the current step; that of one name is added up.
+func (p *Progress) Beside(step string, bytes int64, took time.Duration) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.IndexFunc(p.beside, func(s BesideStage) bool { return s.Step == step })
+	if i < 0 {
+		i = len(p.beside)
+		p.beside = append(p.beside, BesideStage{Step: step})
+	}
+	p.beside[i].Bytes += bytes
+	p.beside[i].Seconds += took.Seconds()
+}
+
+// BesideStages returns all that Beside was told, in the order it began.
+func (p *Progress) BesideStages() []BesideStage {
+	if p == nil {
+		return []BesideStage{}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]BesideStage{}, p.beside...)
 }
 
 // Done ends the current step, so that other output can follow.

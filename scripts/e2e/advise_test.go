@@ -170,7 +170,7 @@ func TestAdviseOddSnapshots(t *testing.T) {
 	refused(t, 2, []string{"--train-hours NaN"}, "precompute", "advise", "--snapshot", two, "--train-hours", "NaN")
 	refused(t, 2, []string{"--runs 0"}, "precompute", "advise", "--snapshot", two, "--runs", "0")
 	refused(t, 2, []string{"--seconds"}, "precompute", "advise", "--snapshot", two, "--seconds", "0")
-	refused(t, 1, []string{"nowhere"}, "precompute", "advise", "--snapshot", two, "--tmp", filepath.Join(dir, "nowhere"))
+	refused(t, 2, []string{"--tmp", "nowhere"}, "precompute", "advise", "--snapshot", two, "--tmp", filepath.Join(dir, "nowhere"))
 	if r := run(t, "precompute", "advise", "--snapshot", filepath.Join(dir, "nowhere")); r.code == 0 || errorLine(r.stderr) == "" {
 		t.Errorf("no snapshot: exit %d, %q", r.code, r.stderr)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"unsafe"
 )
 
 // EdgeList collects the edges of a graph, in any order and any of them repeated, until Rows sorts them. It holds
@@ -14,9 +13,9 @@ type EdgeList struct {
 	opt       ListOptions
 	store     blockStore
 	edges     blockList
-	open      *block  // being filled
-	number    []int32 // of the ends as they were appended; nil: as they are
-	relNumber []int32 // the same of relations
+	open      *block    // being filled
+	number    numbering // of the ends as they were appended
+	relNumber []int32   // of relations; nil: as they are
 }
 
 // ListOptions say what an EdgeList holds and where.
@@ -67,9 +66,6 @@ func (l *EdgeList) Len() int64 {
 // Weighted and Relational report what the edges have.
 func (l *EdgeList) Weighted() bool   { return l.opt.Weighted }
 func (l *EdgeList) Relational() bool { return l.opt.Relational }
-
-// Spilled reports whether not all edges fitted into the memory given.
-func (l *EdgeList) Spilled() bool { return l.store.spilled > 0 }
 
 // Append appends edges: ends holds src and dst of each in turn, weight and rel one value each, or nothing where the
 // list has none. Ends are not negative. Errors are the spill's.
@@ -130,13 +126,7 @@ func (l *EdgeList) room() (*block, error) {
 
 // Renumber has end v stand for node number[v] and relation r for rels[r] from now on; nil leaves them as they are. It may be called once.
 func (l *EdgeList) Renumber(number, rels []int32) {
-	l.number, l.relNumber = number, rels
-	if size := 4 * len(number); l.opt.Alloc != nil && size > 1<<20 {
-		// Every edge looks two ends up: memory in huge pages, if Alloc gives any, spares most of the address translation.
-		b := l.opt.Alloc(size + 4096)
-		l.number = unsafe.Slice((*int32)(unsafe.Pointer(&b[0])), len(number))
-		copy(l.number, number)
-	}
+	l.number, l.relNumber = newNumbering(number, l.opt.Alloc), rels
 }
 
 // Each calls f with every edge in the order of Append, until f says stop. weight is 1 and rel 0 where the list has none.
@@ -169,11 +159,7 @@ func (l *EdgeList) buffer() *block { return l.store.get(l.opt.Weighted, l.opt.Re
 
 // ends returns the ends of edge i of a block.
 func (l *EdgeList) ends(b *block, i int) (src, dst int32) {
-	src, dst = b.ends()[2*i], b.ends()[2*i+1]
-	if l.number != nil {
-		return l.number[src], l.number[dst]
-	}
-	return src, dst
+	return l.number.of(b.ends()[2*i]), l.number.of(b.ends()[2*i+1])
 }
 
 // rel returns the relation of record i of b, 0 where there are none.

@@ -40,25 +40,54 @@ func runBytes(count, universe uint32) int64 {
 	return (int64(highBits(count, universe, low)) + int64(count)*int64(low) + 7) / 8
 }
 
-// putRun writes the numbers values[i]-base to the zeroed bytes that data begins with.
+// putRun writes the numbers values[i]-base to the zeroed bytes that data begins with. It collects 64 bits at a time, and touches no
+// byte behind the run, where another goroutine may be writing.
 func putRun(data []byte, values []int32, base int32, universe uint32) {
 	count := uint32(len(values))
 	if count == 0 {
 		return
 	}
 	low := lowBits(count, universe)
-	lowAt := highBits(count, universe, low)
+	word, at := uint64(0), 0 // bits of the eight bytes from at on
 	for j, v := range values {
-		x := uint32(v - base)
-		place := int(x>>low) + j
-		data[place>>3] |= 1 << (place & 7)
-		// At most 31 low bits from bit 7 of a byte on: they touch at most 5 bytes.
-		rest := uint64(x&(1<<low-1)) << (lowAt & 7)
-		for i := lowAt >> 3; rest != 0; i++ {
-			data[i] |= byte(rest)
-			rest >>= 8
+		place := int(uint32(v-base)>>low) + j
+		if next := place >> 6 << 3; next != at {
+			binary.LittleEndian.PutUint64(data[at:], word)
+			word, at = 0, next
 		}
-		lowAt += int(low)
+		word |= 1 << (place & 63)
+	}
+	orBytes(data[at:], word)
+	if low == 0 {
+		return
+	}
+	place := highBits(count, universe, low)
+	word, at = 0, place>>6<<3
+	filled := uint(place & 63)
+	mask := uint32(1)<<low - 1
+	for _, v := range values {
+		x := uint64(uint32(v-base) & mask)
+		word |= x << filled
+		if filled += low; filled > 64 {
+			orUint64(data[at:], word)
+			at += 8
+			filled -= 64
+			word = x >> (low - filled)
+		}
+	}
+	orBytes(data[at:], word)
+}
+
+// orUint64 adds the bits of word to eight bytes.
+func orUint64(data []byte, word uint64) {
+	binary.LittleEndian.PutUint64(data, binary.LittleEndian.Uint64(data)|word)
+}
+
+// orBytes adds the bits of word to as many bytes as it has.
+func orBytes(data []byte, word uint64) {
+	for i := 0; word != 0; i++ {
+		data[i] |= byte(word)
+		word >>= 8
 	}
 }
 

@@ -150,19 +150,32 @@ func BuildHop1(c *CSR, opt HopOptions) (*Hop1, error) {
 // placeRows fills Code and what leads to the compact rows, and returns the large rows' nodes.
 func (h *Hop1) placeRows(c *CSR, opt HopOptions) (large []int32) {
 	universe := uint32(len(h.Code))
+	inParallel(opt.Threads, func(t int) {
+		lo, hi := part(len(h.Code), t, opt.Threads)
+		for v := lo; v < hi; v++ {
+			h.Code[v] = largeRow
+			if d := c.neighbours(int32(v)); d < int64(opt.CompactBelow) {
+				h.Code[v] = uint8(d)
+			}
+		}
+	})
+	sizes := make([]int64, opt.CompactBelow) // of rows by their numbers of neighbours
+	for d := range min(len(sizes), len(h.Code)) {
+		sizes[d] = runBytes(uint32(d), universe)
+	}
 	at := int64(0)
-	for v := range h.Code {
+	for v, code := range h.Code {
 		group := v / groupRows
 		if v%groupRows == 0 {
 			h.GroupStart[group], h.GroupLarge[group] = at, int32(len(large))
 		}
-		if d := c.neighbours(int32(v)); d < int64(opt.CompactBelow) {
-			h.Code[v], h.Offset[v] = uint8(d), uint16(at-h.GroupStart[group])
-			at += runBytes(uint32(d), universe)
-		} else {
-			h.Code[v], h.Offset[v] = largeRow, uint16(int32(len(large))-h.GroupLarge[group])
+		if code == largeRow {
+			h.Offset[v] = uint16(int32(len(large)) - h.GroupLarge[group])
 			large = append(large, int32(v))
+			continue
 		}
+		h.Offset[v] = uint16(at - h.GroupStart[group])
+		at += sizes[code]
 	}
 	end := len(h.GroupStart) - 1
 	h.GroupStart[end], h.GroupLarge[end] = at, int32(len(large))
@@ -271,10 +284,11 @@ func (h *Hop1) directoryLen(r int) int {
 // rowWithoutLoop returns row v without v; it may be in *scratch, until the next call.
 func (c *CSR) rowWithoutLoop(v int32, scratch *[]int32) []int32 {
 	row := c.Row(v)
-	i, ok := slices.BinarySearch(row, v)
+	entry, ok := c.Loop(v)
 	if !ok {
 		return row
 	}
+	i := entry - c.Indptr[v]
 	*scratch = append(append((*scratch)[:0], row[:i]...), row[i+1:]...)
 	return *scratch
 }

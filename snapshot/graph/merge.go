@@ -51,7 +51,7 @@ func newMerger(r *Rows, opt *Options, numRanges int) *merger {
 // mergeRange merges the records of range k into its edges.
 func (m *merger) mergeRange(ctx context.Context, k int, lists []blockList) error {
 	m.rangeNow, m.firstRow, m.edges, m.to = k, m.rows.ranges.first[k], &m.rows.edges[k], nil
-	if err := m.merge(ctx, lists, 0, 1<<63-1); err != nil {
+	if err := m.merge(ctx, lists); err != nil {
 		return err
 	}
 	if m.to != nil {
@@ -68,28 +68,28 @@ func (m *merger) mergeRange(ctx context.Context, k int, lists []blockList) error
 	return m.mirror.err
 }
 
-// merge merges the records of lists, whose pairs are in [lo, hi], and uses the lists up. More than can be
-// sorted at once are split by their pairs first.
-func (m *merger) merge(ctx context.Context, lists []blockList, lo, hi uint64) error {
+// merge merges the records of lists, and uses the lists up. More than can be sorted at once are split by their pairs first.
+func (m *merger) merge(ctx context.Context, lists []blockList) error {
 	n := int64(0)
 	for _, l := range lists {
 		n += l.n
 	}
 	if n > int64(m.most) {
-		return m.split(ctx, lists, lo, hi)
+		return m.split(ctx, lists)
 	}
-	m.load(int(n))
-	for i := range lists {
-		for _, b := range lists[i].blocks {
-			b, err := m.rows.store.load(b, m.buf)
-			if err != nil {
-				return err
-			}
-			m.sort.Keys = append(m.sort.Keys, b.keys[:b.n]...)
-			if b.vals != nil {
-				m.sort.Vals = append(m.sort.Vals, b.vals[:b.n]...)
-			}
+	m.sort.Keys = slices.Grow(m.sort.Keys[:0], int(n))
+	if m.rows.weighted {
+		m.sort.Vals = slices.Grow(m.sort.Vals[:0], int(n))
+	}
+	if err := m.rows.eachBlock(lists, m.buf, func(b *block) {
+		m.sort.Keys = append(m.sort.Keys, b.keys[:b.n]...)
+		if b.vals != nil {
+			m.sort.Vals = append(m.sort.Vals, b.vals[:b.n]...)
 		}
+	}); err != nil {
+		return err
+	}
+	for i := range lists {
 		m.rows.store.releaseAll(&lists[i])
 	}
 	m.sort.spareKeys = slices.Grow(m.sort.spareKeys[:0], int(n))[:n]
@@ -102,14 +102,6 @@ func (m *merger) merge(ctx context.Context, lists []blockList, lo, hi uint64) er
 	return m.mergeSorted()
 }
 
-// load empties the sort for n records.
-func (m *merger) load(n int) {
-	m.sort.Keys = slices.Grow(m.sort.Keys[:0], n)
-	if m.rows.weighted {
-		m.sort.Vals = slices.Grow(m.sort.Vals[:0], n)
-	}
-}
-
 // numBits is the width of the pairs of the range.
 func (m *merger) numBits() int {
 	r := m.rows
@@ -120,12 +112,12 @@ func (m *merger) numBits() int {
 // maxSplit is how many parts split makes.
 const maxSplit = 256
 
-// split sends the records to parts of [lo, hi] and merges one after the other. Where they all are of one pair, it takes them as
+// split sends the records to parts by their pairs and merges one after the other. Where they all are of one pair, it takes them as
 // they are: lines without weights only have to be counted.
-func (m *merger) split(ctx context.Context, lists []blockList, lo, hi uint64) error {
+func (m *merger) split(ctx context.Context, lists []blockList) error {
 	r := m.rows
 	first, last := ^uint64(0), uint64(0)
-	if err := m.eachBlock(lists, func(b *block) {
+	if err := m.rows.eachBlock(lists, m.buf, func(b *block) {
 		for _, key := range b.keys[:b.n] {
 			first, last = min(first, key>>1), max(last, key>>1)
 		}
@@ -137,7 +129,7 @@ func (m *merger) split(ctx context.Context, lists []blockList, lo, hi uint64) er
 	}
 	width := (last-first)/maxSplit + 1
 	to := newScatter(r.store, int((last-first)/width)+1, r.weighted)
-	if err := m.eachBlock(lists, func(b *block) {
+	if err := m.rows.eachBlock(lists, m.buf, func(b *block) {
 		part := &m.turned.to
 		for i, key := range b.keys[:b.n] {
 			part[i] = uint16((key>>1 - first) / width)
@@ -157,8 +149,7 @@ func (m *merger) split(ctx context.Context, lists []blockList, lo, hi uint64) er
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		from := first + uint64(k)*width
-		if err := m.merge(ctx, parts[k:k+1], from, from+width-1); err != nil {
+		if err := m.merge(ctx, parts[k:k+1]); err != nil {
 			return err
 		}
 	}
@@ -173,19 +164,6 @@ func valsOf(b *block) []float32 {
 	return b.vals[:]
 }
 
-func (m *merger) eachBlock(lists []blockList, f func(b *block)) error {
-	for _, l := range lists {
-		for _, b := range l.blocks {
-			b, err := m.rows.store.load(b, m.buf)
-			if err != nil {
-				return err
-			}
-			f(b)
-		}
-	}
-	return nil
-}
-
 // mergeOne merges records that are all of one pair, without sorting them: more than fit into the memory for it.
 func (m *merger) mergeOne(lists []blockList, pair uint64) error {
 	if m.rows.weighted {
@@ -197,7 +175,7 @@ func (m *merger) mergeOne(lists []blockList, pair uint64) error {
 		return fmt.Errorf("nodes %d and %d are listed %d times: their weights don't fit into memory", row, col, n)
 	}
 	var count lineCount
-	err := m.eachBlock(lists, func(b *block) {
+	err := m.rows.eachBlock(lists, m.buf, func(b *block) {
 		for _, key := range b.keys[:b.n] {
 			count[key&1]++
 		}

@@ -55,33 +55,3 @@ func rowParts(indptr []int64, threads int) []int {
 	bounds[threads] = numRows
 	return bounds
 }
-
-// turns lets goroutines that take tasks 0, 1, 2, ... finish them in order.
-type turns struct {
-	mu     sync.Mutex
-	moved  sync.Cond
-	next   int
-	failed bool
-}
-
-func newTurns() *turns {
-	t := &turns{}
-	t.moved.L = &t.mu
-	return t
-}
-
-// take calls f once all tasks before k have been taken, unless one of them failed. It reports whether none has
-// failed, f included.
-func (t *turns) take(k int, f func() (ok bool)) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for t.next != k && !t.failed {
-		t.moved.Wait()
-	}
-	if !t.failed && !f() {
-		t.failed = true
-	}
-	t.next++
-	t.moved.Broadcast()
-	return !t.failed
-}

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/bits"
@@ -13,14 +14,12 @@ import (
 // needs more than the buffers of its threads in memory beside the blocks, wherever those are:
 //
 //	Rows   each edge to the range of its row (distribute); each range sorted and repeats merged, and each
-//	       pair's other way round to the range of that row, where it arrives in order (sortRanges); Indptr
-//	Write  the rows of each range put together of both: entries, as often as they are asked for
+//	       pair's other way round to the range of that row, where it arrives in order (sortRanges)
+//	Graph  the rows of each range put together of both
 //
 // Undirected, an edge is the pair of its smaller end (row) and its larger one (col), and a row holds both kinds; directed, row
 // is dst, col is src, and the other way round are the out-rows.
 type Rows struct {
-	In       RowSet
-	Out      *RowSet // directed only
 	numNodes int
 	directed bool
 	threads  int
@@ -33,14 +32,6 @@ type Rows struct {
 	audit    Audit
 	weighted bool
 	progress func(pass string, done, total int64)
-}
-
-// RowSet is one of the two directions of Rows.
-type RowSet struct {
-	Indptr []int64 // [NumNodes+1]
-	rows   *Rows
-	own    bool // holds the edges of its rows
-	mirror bool // holds the edges of its cols
 }
 
 // Options steer Build and EdgeList.Rows.
@@ -123,17 +114,6 @@ func (l *EdgeList) Rows(ctx context.Context, numNodes int, opt Options) (*Rows, 
 	r.audit.DuplicatesMerged = r.audit.NumLines - r.audit.NumEdges
 	if !r.directed {
 		r.audit.NumPairs = r.audit.NumEdges - r.audit.SelfLoops
-	}
-	r.In = RowSet{rows: r, own: true, mirror: !r.directed}
-	sets := []*RowSet{&r.In}
-	if r.directed {
-		r.Out = &RowSet{rows: r, mirror: true}
-		sets = append(sets, r.Out)
-	}
-	for _, s := range sets {
-		if err := s.count(ctx); err != nil {
-			return nil, err
-		}
 	}
 	return r, nil
 }
@@ -242,11 +222,7 @@ type keyed struct {
 
 func (r *Rows) distributeBlock(l *EdgeList, b *block, out *keyed, opt *Options, held *heldLines) {
 	ends := b.ends()[:2*b.n]
-	if number := l.number; number != nil {
-		for i, v := range ends {
-			ends[i] = number[v]
-		}
-	}
+	l.number.apply(ends)
 	out.n = 0
 	directed, pack, rs := r.directed, r.pack, &r.ranges
 	for i := range b.n {
@@ -339,152 +315,6 @@ func (r *Rows) TakeLines(alloc Alloc) (*Lines, error) {
 	return joinLines(parts, alloc)
 }
 
-// count fills Indptr.
-func (s *RowSet) count(ctx context.Context) error {
-	r := s.rows
-	s.Indptr = make([]int64, r.numNodes+1)
-	errs := make([]error, r.threads)
-	var next atomic.Int64
-	inParallel(r.threads, func(t int) {
-		buf := r.store.get(r.weighted, false)
-		defer r.store.put(buf)
-		for errs[t] == nil {
-			k := int(next.Add(1)) - 1
-			if k >= r.ranges.num() {
-				return
-			}
-			count := s.Indptr[r.ranges.first[k]+1:]
-			errs[t] = s.each(k, buf, func(b *block) error {
-				for _, pair := range b.keys[:b.n] {
-					count[r.pack.row(pair)]++
-				}
-				return ctx.Err()
-			}, false)
-		}
-	})
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	for v := range r.numNodes {
-		s.Indptr[v+1] += s.Indptr[v]
-	}
-	return nil
-}
-
-// each calls f with the blocks of range k: mirrored pairs, then own ones; every row comes out ascending so, since its mirrored
-// cols are below it. After the call the blocks are given up if last is set.
-func (s *RowSet) each(k int, buf *block, f func(b *block) error, last bool) error {
-	var lists []*blockList
-	if s.mirror {
-		for t := range s.rows.mirrored {
-			if len(s.rows.mirrored[t]) > 0 {
-				lists = append(lists, &s.rows.mirrored[t][k])
-			}
-		}
-	}
-	if s.own {
-		lists = append(lists, &s.rows.edges[k])
-	}
-	for _, l := range lists {
-		for _, b := range l.blocks {
-			b, err := s.rows.store.load(b, buf)
-			if err == nil {
-				err = f(b)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		if last {
-			s.rows.store.releaseAll(l)
-		}
-	}
-	return nil
-}
-
-// Entries are the entries of a run of rows, from entry First on, in the order of a CSR. Weight and Rel are nil where there are none.
-type Entries struct {
-	First   int64
-	Indices []int32
-	Weight  []float32
-	Rel     []int32
-}
-
-// Each calls f with all entries in order, from one goroutine at a time; what it gets is only good during the call. last says
-// that no other call of Each will follow that needs these entries, so their memory may go. Errors: f's, the spill's, ctx's.
-func (s *RowSet) Each(ctx context.Context, last bool, f func(e Entries) error) error {
-	r := s.rows
-	turn := newTurns()
-	errs := make([]error, r.threads)
-	var next atomic.Int64
-	inParallel(r.threads, func(t int) {
-		buf := r.store.get(r.weighted, false)
-		defer r.store.put(buf)
-		var e Entries
-		var place []int64
-		for {
-			k := int(next.Add(1)) - 1
-			if k >= r.ranges.num() {
-				return
-			}
-			err := ctx.Err()
-			if err == nil {
-				place, err = s.place(k, buf, &e, place, last)
-			}
-			ok := turn.take(k, func() bool {
-				if err == nil {
-					err = f(e)
-				}
-				return err == nil
-			})
-			if !ok {
-				errs[t] = err // nil where another thread failed
-				return
-			}
-		}
-	})
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// place puts the entries of range k together in e. place is scratch.
-func (s *RowSet) place(k int, buf *block, e *Entries, place []int64, last bool) ([]int64, error) {
-	r := s.rows
-	lo, hi := r.ranges.first[k], r.ranges.first[k+1]
-	e.First = s.Indptr[lo]
-	n := int(s.Indptr[hi] - e.First)
-	e.Indices = slices.Grow(e.Indices[:0], n)[:n]
-	if r.weighted {
-		e.Weight = slices.Grow(e.Weight[:0], n)[:n]
-	}
-	if r.pack.relBits > 0 {
-		e.Rel = slices.Grow(e.Rel[:0], n)[:n]
-	}
-	place = append(place[:0], s.Indptr[lo:hi]...)
-	err := s.each(k, buf, func(b *block) error {
-		for i, pair := range b.keys[:b.n] {
-			p := &place[r.pack.row(pair)]
-			at := *p - e.First
-			*p++
-			e.Indices[at] = r.pack.col(pair)
-			if b.vals != nil {
-				e.Weight[at] = b.vals[i]
-			}
-			if e.Rel != nil {
-				e.Rel[at] = r.pack.rel(pair)
-			}
-		}
-		return nil
-	}, last)
-	return place, err
-}
-
 // Alloc gives n zero bytes, aligned to 8. A nil Alloc stands for the Go heap.
 type Alloc func(n int64) ([]byte, error)
 
@@ -503,25 +333,25 @@ func sliceOf[T uint8 | int32 | float32](alloc Alloc, n int64) ([]T, error) {
 
 // Graph puts the rows together, with the arrays by entry from alloc. It uses r up.
 func (r *Rows) Graph(ctx context.Context, alloc Alloc) (*Graph, error) {
-	in, err := r.In.csr(ctx, alloc)
+	in, err := r.csr(ctx, alloc, true, !r.directed)
 	if err != nil {
 		return nil, err
 	}
 	g := &Graph{In: in}
-	if r.Out != nil {
-		out, err := r.Out.csr(ctx, alloc)
+	if r.directed {
+		out, err := r.csr(ctx, alloc, false, true)
 		if err != nil {
 			return nil, err
 		}
 		g.Out = &out
 	}
-	g.Audit = r.Audit(&g.In, g.Out)
+	g.Audit = r.audited(g)
 	return g, nil
 }
 
-// Audit says what became of the lines, given the rows themselves.
-func (r *Rows) Audit(in, out *CSR) Audit {
-	a := audit(&Graph{In: *in, Out: out}, r.threads)
+// audited says what became of the lines, given the rows themselves.
+func (r *Rows) audited(g *Graph) Audit {
+	a := audit(g, r.threads)
 	a.NumLines, a.NumEdges, a.DuplicatesMerged = r.audit.NumLines, r.audit.NumEdges, r.audit.DuplicatesMerged
 	if !r.directed {
 		a.NumPairs, a.OneDirectional = r.audit.NumPairs, r.audit.OneDirectional
@@ -529,36 +359,110 @@ func (r *Rows) Audit(in, out *CSR) Audit {
 	return a
 }
 
-// csr puts one direction together and uses it up.
-func (s *RowSet) csr(ctx context.Context, alloc Alloc) (CSR, error) {
-	n := s.Indptr[len(s.Indptr)-1]
-	c := CSR{Indptr: s.Indptr}
+// csr puts one direction together and uses it up: the edges by row if own is set, and by col if mirror is.
+func (r *Rows) csr(ctx context.Context, alloc Alloc, own, mirror bool) (CSR, error) {
+	lists := make([][]blockList, r.ranges.num()) // of each range, such that every row comes out ascending: mirrored cols are below it
+	first := make([]int64, r.ranges.num()+1)     // entry of each range
+	for k := range lists {
+		if mirror {
+			for t := range r.mirrored {
+				if len(r.mirrored[t]) > 0 {
+					lists[k] = append(lists[k], r.mirrored[t][k])
+				}
+			}
+		}
+		if own {
+			lists[k] = append(lists[k], r.edges[k])
+		}
+		first[k+1] = first[k]
+		for _, l := range lists[k] {
+			first[k+1] += l.n
+		}
+	}
+	n := first[len(lists)]
+	c := CSR{Indptr: make([]int64, r.numNodes+1)}
 	var err error
 	if c.Indices, err = sliceOf[int32](alloc, n); err != nil {
 		return c, err
 	}
-	if s.rows.weighted {
+	if r.weighted {
 		if c.Weight, err = sliceOf[float32](alloc, n); err != nil {
 			return c, err
 		}
 	}
-	if s.rows.pack.relBits > 0 {
+	if r.pack.relBits > 0 {
 		if c.Rel, err = sliceOf[int32](alloc, n); err != nil {
 			return c, err
 		}
 	}
-	err = s.Each(ctx, true, func(e Entries) error {
-		s.rows.progress("rows", e.First, n)
-		copy(c.Indices[e.First:], e.Indices)
-		if c.Weight != nil {
-			copy(c.Weight[e.First:], e.Weight)
+	errs := make([]error, r.threads)
+	var next, done atomic.Int64
+	inParallel(r.threads, func(t int) {
+		buf := r.store.get(r.weighted, false)
+		defer r.store.put(buf)
+		for errs[t] == nil {
+			k := int(next.Add(1)) - 1
+			if k >= len(lists) {
+				return
+			}
+			if errs[t] = r.place(&c, k, first[k], lists[k], buf); errs[t] == nil {
+				errs[t] = ctx.Err()
+			}
+			r.progress("rows", done.Add(first[k+1]-first[k]), n)
 		}
-		if c.Rel != nil {
-			copy(c.Rel[e.First:], e.Rel)
-		}
-		return nil
 	})
-	return c, err
+	return c, cmp.Or(errs...)
+}
+
+// place puts the entries of range k in their places, from entry first on, and gives their blocks up. No other range has a part in
+// what it writes, of Indptr too.
+func (r *Rows) place(c *CSR, k int, first int64, lists []blockList, buf *block) error {
+	ends := c.Indptr[r.ranges.first[k]+1 : r.ranges.first[k+1]+1]
+	if err := r.eachBlock(lists, buf, func(b *block) {
+		for _, pair := range b.keys[:b.n] {
+			ends[r.pack.row(pair)]++
+		}
+	}); err != nil {
+		return err
+	}
+	for i, n := range ends {
+		ends[i] = first // of row i, until its entries are there
+		first += n
+	}
+	if err := r.eachBlock(lists, buf, func(b *block) {
+		for i, pair := range b.keys[:b.n] {
+			end := &ends[r.pack.row(pair)]
+			at := *end
+			*end++
+			c.Indices[at] = r.pack.col(pair)
+			if b.vals != nil {
+				c.Weight[at] = b.vals[i]
+			}
+			if c.Rel != nil {
+				c.Rel[at] = r.pack.rel(pair)
+			}
+		}
+	}); err != nil {
+		return err
+	}
+	for i := range lists {
+		r.store.releaseAll(&lists[i])
+	}
+	return nil
+}
+
+// eachBlock calls f with the blocks of lists in order; those in the spill are read into buf.
+func (r *Rows) eachBlock(lists []blockList, buf *block, f func(b *block)) error {
+	for _, l := range lists {
+		for _, b := range l.blocks {
+			b, err := r.store.load(b, buf)
+			if err != nil {
+				return err
+			}
+			f(b)
+		}
+	}
+	return nil
 }
 
 // sumAscending sorts w and adds it up in float64. Zeros in w become +0, whatever their signs.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -314,35 +313,6 @@ func TestRowsHeldOut(t *testing.T) {
 			t.Errorf("held out %v, want %v", got, held)
 		}
 	})
-}
-
-// Each can be called several times, and gives the entries in order.
-func TestRowSetEach(t *testing.T) {
-	x := edges{numNodes: 500}
-	rng := rand.New(rand.NewPCG(3, 4))
-	for range 20_000 {
-		x.add(rng.Int32N(500), rng.Int32N(500))
-	}
-	want := mustBuild(t, x, false)
-	rows, err := listOf(t, x, nil, &memorySpill{}).Rows(t.Context(), x.numNodes, Options{Threads: 4, rangeLen: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, last := range []bool{false, false, true} {
-		var got []int32
-		if err := rows.In.Each(t.Context(), last, func(e Entries) error {
-			if e.First != int64(len(got)) {
-				t.Fatalf("entry %d comes after %d", e.First, len(got))
-			}
-			got = append(got, e.Indices...)
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Equal(got, want.In.Indices) || !reflect.DeepEqual(rows.In.Indptr, want.In.Indptr) {
-			t.Fatal("entries differ from Build's")
-		}
-	}
 }
 
 // A spill that fails at any of its blocks is an error, and so is a stop.

@@ -61,18 +61,17 @@ const (
 	GroupLinked   = "linked"
 )
 
-// Describe reads the manifest of the batch set in dir and the heads in its files.
+// Describe reads the manifest of the batch set in dir and the heads in its files, and holds the manifest's counts against these.
 func Describe(dir string) (*Description, error) {
-	id, m, err := format.ReadBatchSet(dir)
+	s, err := openSet(dir)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := format.CheckFiles(dir, m.Files); err != nil {
+	defer s.close()
+	if err := s.checkTotals(); err != nil {
 		return nil, err
 	}
-	if m.Params.Variants < 1 {
-		return nil, faultf(format.ErrLayout, format.ManifestName, "%d variants", m.Params.Variants)
-	}
+	id, m := s.id, s.m
 	d := &Description{
 		Kind: m.Kind, ID: id, SnapshotID: m.SnapshotID, SetKey: m.SetKey, Params: m.Params,
 		NumNodes: int64(m.NumNodes), NumFeatures: int64(m.NumFeatures), NumClasses: int64(m.NumClasses), LabelTask: m.LabelTask,

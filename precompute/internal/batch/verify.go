@@ -665,6 +665,9 @@ func (s *set) checkTotals() error {
 			}
 		}
 	}
+	if n := t.numSeeds; s.m.Params.Mode == ModeFanout && n != int64(s.m.NumSeeds)*int64(s.m.Params.Variants) {
+		return faultf(format.ErrLayout, s.place, "%d seeds, %d variants of them; the batches have %d", s.m.NumSeeds, s.m.Params.Variants, n)
+	}
 	want := *s.m
 	t.enter(&want)
 	return sameJSON(s.place, s.m, &want)

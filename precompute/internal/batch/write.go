@@ -248,6 +248,7 @@ type totals struct {
 	maxima                   format.BatchMaxima
 	numEvalBlocks            int64
 	maxEvalEdges, evalBytes  int64
+	numSeeds                 int64 // of all batches
 }
 
 func newTotals(numLayers int) *totals {
@@ -289,6 +290,7 @@ func (t *totals) add(f *format.File) error {
 func (t *totals) addBatch(r *format.Record) {
 	m := &t.maxima
 	t.numRows += int64(r.NumNodes())
+	t.numSeeds += int64(r.NumSeeds)
 	m.Nodes = max(m.Nodes, format.Int(r.NumNodes()))
 	m.Seeds = max(m.Seeds, format.Int(r.NumSeeds))
 	m.RecordBytes = max(m.RecordBytes, format.Int(r.SizeBytes()))

@@ -143,6 +143,9 @@ func (f *adviseFlags) check(c *cobra.Command) error {
 	if !(f.seconds > 0 && f.seconds <= 600) {
 		return command.Usage("--seconds %v: want more than 0, and at most 600", f.seconds)
 	}
+	if err := checkTmp(f.tmp); err != nil {
+		return err
+	}
 	return checkThreads(&f.threads)
 }
 

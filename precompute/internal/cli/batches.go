@@ -100,6 +100,10 @@ func runBatches(c *cobra.Command, env *command.Env, f *batchesFlags) error {
 	if err != nil {
 		return err
 	}
+	// Before the manifest is digested as an input, which says less of a place without one, and waits for a pipe's other end.
+	if _, _, err := snapshot.ReadManifest(f.snapshot); err != nil {
+		return err
+	}
 	inputs := []string{filepath.Join(f.snapshot, format.ManifestName)}
 	r := &batchesResult{Kind: format.KindBatchSet, Out: f.out}
 	if !f.dryRun {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,7 +56,16 @@ func inspect(env *command.Env, path string, dump bool) error {
 		}
 		return env.Result(d, func(w io.Writer) { batchSetText(w, d) })
 	}
-	return fmt.Errorf("%s: %w: artefact of kind %q", path, format.ErrVersion, kind)
+	return unknownKind(path, kind)
+}
+
+// unknownKind is the error for an artefact that is neither a snapshot nor a batch set.
+func unknownKind(dir, kind string) error {
+	place := filepath.Join(filepath.Base(dir), format.ManifestName)
+	if kind == "" {
+		return fmt.Errorf("%s: %w: says no kind of artefact", place, format.ErrLayout)
+	}
+	return fmt.Errorf("%s: %w: artefact of kind %q, this reader knows %s and %s", place, format.ErrVersion, kind, snapshot.Kind, format.KindBatchSet)
 }
 
 // inspectFile describes one .plf file.
@@ -189,18 +199,18 @@ func verifyCommand(env *command.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if kind != snapshot.Kind && kind != format.KindBatchSet {
+				return unknownKind(args[0], kind)
+			}
 			env.Progress.Step("verify", 0, 0)
 			err = command.Interruptible(c.Context(), func() error {
-				switch kind {
-				case snapshot.Kind:
-					if against != "" {
-						return command.Usage("--snapshot is for batch sets, and %s is a snapshot", args[0])
-					}
-					return snapshot.Verify(args[0], threads)
-				case format.KindBatchSet:
+				switch {
+				case kind == format.KindBatchSet:
 					return verifyBatchSet(args[0], against)
+				case against != "":
+					return command.Usage("--snapshot is for batch sets, and %s is a snapshot", args[0])
 				}
-				return fmt.Errorf("%s: %w: artefact of kind %q", args[0], format.ErrVersion, kind)
+				return snapshot.Verify(args[0], threads)
 			})
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/prelift/prelift/format/command"
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -30,6 +32,30 @@ func memoryOf(s string) (int64, error) {
 		return 0, command.Usage("--mem %s is less than 256MiB, which is needed for buffers alone", s)
 	}
 	return n, nil
+}
+
+// checkTmp refuses a directory of --tmp in which no file can be made, before the work begins; "", the system's, is looked at when it is needed.
+func checkTmp(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		err = errors.New("not a directory")
+	}
+	var file *os.File
+	if err == nil {
+		file, err = os.CreateTemp(dir, "prelift-try-")
+	}
+	if err != nil {
+		err = fmt.Errorf("--tmp %q: %w", dir, pathless(err))
+		if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+			return err
+		}
+		return command.Usage("%w", err)
+	}
+	file.Close()
+	return os.Remove(file.Name())
 }
 
 // parseBytes reads a size: a number with one of k, M, G, T behind it, all powers of 1024, and perhaps B or iB.

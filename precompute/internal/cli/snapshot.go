@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -128,6 +129,7 @@ type snapshotResult struct {
 	Heldout  *snapshot.HeldoutDescription `json:"heldout"`
 	Warnings []string                     `json:"warnings"`
 	Stages   []command.Stage              `json:"stages"`
+	Beside   []command.BesideStage        `json:"beside"` // what went on beside them
 }
 
 func runSnapshot(c *cobra.Command, env *command.Env, f *snapshotFlags) error {
@@ -139,6 +141,9 @@ func runSnapshot(c *cobra.Command, env *command.Env, f *snapshotFlags) error {
 		return err
 	}
 	if err := f.check(); err != nil {
+		return err
+	}
+	if err := f.checkUnused(c); err != nil {
 		return err
 	}
 	if err := f.readKey(env); err != nil {
@@ -225,7 +230,7 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 		}
 		return jobKey(key, stamps, reports)
 	})
-	id, m, err = write(ctx, job, snapshot.Options{Threads: f.threads, Scratch: scratch, Progress: env.Progress.Step})
+	id, m, err = write(ctx, job, snapshot.Options{Threads: f.threads, Scratch: scratch, Progress: env.Progress.Step, Beside: env.Progress.Beside})
 	if err == nil {
 		f.noteHops(c, env, m)
 		noteHoldout(env, m)
@@ -278,11 +283,16 @@ func startStamps(ctx context.Context, inputs []string, progress *command.Progres
 	s := &stamping{done: make(chan struct{}), progress: progress}
 	go func() {
 		defer close(s.done)
+		start, bytes := time.Now(), int64(0)
 		s.stamps, s.err = format.StampInputs(ctx, inputs, func(done, total int64) {
 			if s.awaited.Load() {
 				progress.Step("digest inputs", done, total)
 			}
 		})
+		for _, stamp := range s.stamps {
+			bytes += int64(stamp.SizeBytes)
+		}
+		progress.Beside("digest inputs", bytes, time.Since(start))
 	}()
 	return s
 }
@@ -297,9 +307,6 @@ func (s *stamping) wait() ([]format.Stamp, error) {
 func (f *snapshotFlags) check() (err error) {
 	if len(f.in.Edges) == 0 && f.in.Dataset == "" && f.update.base == "" {
 		return command.Usage("--edges (the file or files with the edges), --triples or --dataset is needed")
-	}
-	if f.in.TypeCol != "" && len(f.nodes) == 0 && f.in.Dataset == "" {
-		return command.Usage("--type-col is a column of --nodes, which isn't given")
 	}
 	if len(f.nodes) == 1 {
 		f.in.Nodes = f.nodes[0]
@@ -341,6 +348,9 @@ func (f *snapshotFlags) check() (err error) {
 	if f.memBytes, err = memoryOf(f.mem); err != nil {
 		return err
 	}
+	if err := checkTmp(f.in.TmpDir); err != nil {
+		return err
+	}
 	f.in.Task, f.in.Threads = snapshot.Task(f.task), f.threads
 	if f.in.Dataset != "" {
 		if _, err := ingest.DatasetFiles(f.in.Dataset); err != nil {
@@ -353,6 +363,52 @@ func (f *snapshotFlags) check() (err error) {
 	return f.checkStdin()
 }
 
+// roleFlag is the flag that names the files of a role.
+func roleFlag(role string) string {
+	flag, _, _ := strings.Cut(role, " ")
+	switch flag {
+	case "holdout":
+		return "holdout-edges"
+	case "remove":
+		return "remove-edges"
+	}
+	return flag
+}
+
+// checkUnused refuses flags about tables that aren't given: what they ask for wouldn't happen. A flag that says its default asks for nothing.
+func (f *snapshotFlags) checkUnused(c *cobra.Command) error {
+	if f.in.Dataset != "" {
+		return nil // may have any of them
+	}
+	nodes := len(f.nodes) > 0 || len(f.in.Edges) > 0 && ingest.DeclareNodes(f.in.Format, f.in.Edges)
+	given := map[string]bool{"nodes": nodes, "features": f.in.Features != "", "labels": f.in.Labels != "", "splits": f.in.Splits != "", "base": f.update.base != ""}
+	for _, use := range []struct {
+		flag   string
+		tables []string // any of which gives it a meaning
+	}{
+		{"type-col", []string{"nodes"}},
+		{"id-col", []string{"nodes", "features", "labels", "splits"}},
+		{"table-header", []string{"nodes", "features", "labels", "splits"}},
+		{"label-col", []string{"labels", "nodes"}},
+		{"task", []string{"labels", "nodes", "base"}},
+		{"feature-cols", []string{"features", "nodes"}},
+		{"feature-norm", []string{"features", "nodes", "base"}},
+		{"missing-features", []string{"features", "nodes", "base"}},
+		{"max-feature-bytes", []string{"features", "nodes"}},
+		{"feature-member", []string{"features"}},
+		{"num-features", []string{"features"}},
+		{"allow-split-overlap", []string{"splits", "nodes"}},
+	} {
+		flag := c.Flags().Lookup(use.flag)
+		if !flag.Changed || flag.Value.String() == flag.DefValue || slices.ContainsFunc(use.tables, func(t string) bool { return given[t] }) {
+			continue
+		}
+		tables := slices.DeleteFunc(use.tables, func(t string) bool { return t == "base" })
+		return command.Usage("--%s is about --%s, which isn't given", use.flag, strings.Join(tables, " or --"))
+	}
+	return nil
+}
+
 // checkStdin refuses standard input for anything but edges, and twice.
 func (f *snapshotFlags) checkStdin() error {
 	roles, paths := f.roles()
@@ -361,7 +417,7 @@ func (f *snapshotFlags) checkStdin() error {
 		switch {
 		case path != stdinPath:
 		case roles[i] != "edges":
-			return command.Usage("%s from -: only edges can come from standard input", roles[i])
+			return command.Usage("--%s -: only edges can come from standard input (--edges -); a file of the name - is ./-", roleFlag(roles[i]))
 		case seen:
 			return command.Usage("- is given twice: standard input is read once")
 		default:
@@ -415,10 +471,14 @@ func (f *snapshotFlags) noteHops(c *cobra.Command, env *command.Env, m *snapshot
 func statInputs(paths []string) error {
 	for _, path := range paths {
 		info, err := os.Stat(path)
-		if err != nil {
-			return err
-		}
-		if !info.Mode().IsRegular() {
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s: %w", path, pathless(err))
+		case info.IsDir():
+			return fmt.Errorf("%s is a directory, not a file", path)
+		case info.Mode()&os.ModeNamedPipe != 0:
+			return fmt.Errorf("%s is a pipe, not a regular file (edges can be read from one as standard input: --edges - < %s)", path, path)
+		case !info.Mode().IsRegular():
 			return fmt.Errorf("%s is not a regular file", path)
 		}
 	}
@@ -502,6 +562,7 @@ func (f *snapshotFlags) print(env *command.Env, r *snapshotResult, id format.Dig
 	}
 	r.Heldout = m.DescribeHeldout()
 	r.Hops, r.Seconds, r.Stages = m.Params.Hops, time.Since(start).Seconds(), env.Progress.Stages()
+	r.Beside = env.Progress.BesideStages()
 	return env.Result(r, func(w io.Writer) {
 		state := "written"
 		if r.UpToDate {
@@ -528,12 +589,23 @@ func inputError(err error) error {
 // checkTables holds what ingest reads against what a snapshot of this version stores.
 func checkTables(t *snapshot.Tables, report *ingest.Report, merge bool) error {
 	if t.Features != nil && t.Features.NumCols > format.MaxColumns {
-		return command.BadInput(fmt.Errorf("%d feature columns: a feature table has at most %d", t.Features.NumCols, format.MaxColumns))
+		return command.BadInput(fmt.Errorf("%s: %d feature columns, a feature table has at most %d; --feature-cols chooses some", featureFile(report), t.Features.NumCols, format.MaxColumns))
 	}
 	if n := len(t.RelNames); n > 1 && !merge {
 		report.Notices = append(report.Notices, fmt.Sprintf("%d relations: edges of each are kept apart; --relations merge makes one graph of them", n))
 	}
 	return nil
+}
+
+// featureFile names the file that the features came from.
+func featureFile(report *ingest.Report) string {
+	name := ""
+	for _, f := range report.Files {
+		if f.Role == "features" || f.Role == "nodes" && name == "" {
+			name = f.Name
+		}
+	}
+	return name
 }
 
 // linesOf lists what ingest noticed of the input as a whole, then of each file, with the

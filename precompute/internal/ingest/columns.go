@@ -65,7 +65,7 @@ func (v *columnValues) addNull(kind columnKind) {
 }
 
 // appendValue writes value i as text. Floats are rounded to float32 first, as every use of them is; those that don't
-// fit stay as they are, for the message.
+// fit, or would be 0, stay as they are, for the message.
 func (v *columnValues) appendValue(dst []byte, kind columnKind, i int) []byte {
 	switch kind {
 	case columnInt:
@@ -79,7 +79,7 @@ func (v *columnValues) appendValue(dst []byte, kind columnKind, i int) []byte {
 		if f == 0 {
 			return append(dst, '0') // -0 too
 		}
-		if g := float32(f); !math.IsInf(float64(g), 0) {
+		if g := float32(f); g != 0 && !math.IsInf(float64(g), 0) {
 			return strconv.AppendFloat(dst, float64(g), 'g', -1, 32)
 		}
 		return strconv.AppendFloat(dst, f, 'g', -1, 64)
@@ -250,7 +250,9 @@ func (c *columnarSource) takeInts(ctx context.Context, t *table, cols edgeColumn
 			case columnInt:
 				w = float32(v.ints[at])
 			case columnFloat:
-				w = float32(v.floats[at])
+				if w = float32(v.floats[at]); w == 0 && v.floats[at] != 0 {
+					return false, nil // for addWeight to count
+				}
 			default:
 				return false, nil
 			}

@@ -1,13 +1,17 @@
 package ingest
 
 import (
+	"archive/zip"
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -176,43 +180,196 @@ func TestColumnar(t *testing.T) {
 	}
 }
 
-// Damaged files give an *Error or read, without a panic, in little time.
+// damaged calls read with copies of data in path that are cut or have bytes set: some drawn at random and, where asked, each byte of data to 0,
+// or to 0xff where it is 0 already.
+func damaged(t *testing.T, path string, data []byte, tries int, everyByte bool, read func(what string)) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(1, 2))
+	try := func(bad []byte, what string, args ...any) {
+		if err := os.WriteFile(path, bad, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		read(fmt.Sprintf(what, args...))
+	}
+	for i := range tries {
+		bad := slices.Clone(data)
+		switch i % 4 {
+		case 0:
+			bad = bad[:r.IntN(len(bad))]
+		case 1:
+			at := r.IntN(len(bad) - 4)
+			copy(bad[at:], []byte{0xff, 0xff, 0xff, 0x7f})
+		default:
+			for range 1 + i%3 {
+				bad[r.IntN(len(bad))] = byte(r.Uint32())
+			}
+		}
+		try(bad, "try %d", i)
+	}
+	if !everyByte {
+		return
+	}
+	for at := range data {
+		bad := slices.Clone(data)
+		if bad[at] = 0; data[at] == 0 {
+			bad[at] = 0xff
+		}
+		try(bad, "byte %d set to %d", at, bad[at])
+	}
+}
+
+// wantOrderly wants that a file reads, or gives an *Error, without a panic and in little time.
+func wantOrderly(t *testing.T, what string, opt Options) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			t.Fatalf("%s: panic: %v\n%s", what, p, debug.Stack())
+		}
+	}()
+	_, _, err := Read(ctx, opt)
+	if e := (*Error)(nil); err != nil && !errors.As(err, &e) {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// Damaged files give an *Error or read, whichever table they are.
 func TestColumnarDamage(t *testing.T) {
-	tries := 300
+	tries := 24
 	if testing.Short() {
-		tries = 30
+		tries = 5
 	}
 	edges := in("26-undirected-listed-twice", "once.txt")
-	for _, how := range columnarWays {
-		rec := nodeRecord()
-		cols := array.NewRecord(arrow.NewSchema(rec.Schema().Fields()[:5], nil), rec.Columns()[:5], rec.NumRows())
-		data := writeColumnar(t, how, cols, 2)
-		r := rand.New(rand.NewPCG(1, 2))
-		path := filepath.Join(t.TempDir(), "features")
-		for i := range tries {
-			bad := slices.Clone(data)
-			switch i % 4 {
-			case 0:
-				bad = bad[:r.IntN(len(bad))]
-			case 1:
-				at := r.IntN(len(bad) - 4)
-				copy(bad[at:], []byte{0xff, 0xff, 0xff, 0x7f})
-			default:
-				for range 1 + i%3 {
-					bad[r.IntN(len(bad))] = byte(r.Uint32())
+	rec := nodeRecord()
+	part := func(cols ...int) arrow.Record {
+		var fields []arrow.Field
+		var arrays []arrow.Array
+		for _, c := range cols {
+			fields, arrays = append(fields, rec.Schema().Field(c)), append(arrays, rec.Column(c))
+		}
+		return array.NewRecord(arrow.NewSchema(fields, nil), arrays, rec.NumRows())
+	}
+	for _, c := range []struct {
+		role string
+		rec  arrow.Record
+		opt  func(path string) Options
+	}{
+		{"features", part(0, 1, 2, 3, 4), func(path string) Options {
+			return Options{Edges: []string{edges}, Features: path, FeatureCols: "x,label,big", MissingFeatures: MissingZero}
+		}},
+		{"a list of features", part(0, 1), func(path string) Options {
+			return Options{Edges: []string{edges}, Features: path, MissingFeatures: MissingZero}
+		}},
+		{"labels", part(0, 2), func(path string) Options { return Options{Edges: []string{edges}, Labels: path} }},
+		{"splits", part(0, 3), func(path string) Options { return Options{Edges: []string{edges}, Splits: path} }},
+		{"nodes", part(0, 1, 2, 3), func(path string) Options {
+			return Options{Edges: []string{edges}, Nodes: path, FeatureCols: "x"}
+		}},
+		{"edges", edgeRecord(true), func(path string) Options { return Options{Edges: []string{path}} }},
+		{"edges of integers", part(4, 4), func(path string) Options { return Options{Edges: []string{path}, SrcCol: "1", DstCol: "2"} }},
+	} {
+		for _, how := range columnarWays {
+			path := filepath.Join(t.TempDir(), "data")
+			everyByte := !testing.Short() && how == "file" && (c.role == "a list of features" || c.role == "edges") // nothing in it has a checksum or is packed
+			damaged(t, path, writeColumnar(t, how, c.rec, 1), tries, everyByte, func(what string) {
+				wantOrderly(t, c.role+", "+how+", "+what, c.opt(path))
+			})
+		}
+	}
+}
+
+// The same of arrays.
+func TestArrayDamage(t *testing.T) {
+	edges := writeFile(t, "e.csv", "src,dst\n0,1\n")
+	data := npyBytes(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", []float32{1, 2, 3, 4, 5, 6})
+	var packed bytes.Buffer
+	z := zip.NewWriter(&packed)
+	if w, err := z.Create("x.npy"); err != nil {
+		t.Fatal(err)
+	} else if _, err := w.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{"x.npy": data, "x.npz": packed.Bytes()} {
+		path := filepath.Join(t.TempDir(), name)
+		damaged(t, path, data, 100, true, func(what string) {
+			wantOrderly(t, name+", "+what, Options{Edges: []string{edges}, Features: path})
+		})
+	}
+}
+
+// Tables without columns, without values or with the id alone are refused, in every role.
+func TestColumnarWithoutColumns(t *testing.T) {
+	list := arrow.ListOf(arrow.PrimitiveTypes.Float32)
+	record := func(rows int, fields ...arrow.Field) arrow.Record {
+		b := array.NewRecordBuilder(memory.NewGoAllocator(), arrow.NewSchema(fields, nil))
+		for i, f := range fields {
+			for row := range rows {
+				if f.Type == list {
+					b.Field(i).(*array.ListBuilder).Append(true)
+				} else {
+					b.Field(i).(*array.StringBuilder).Append(fmt.Sprint(row))
 				}
 			}
-			if err := os.WriteFile(path, bad, 0o666); err != nil {
-				t.Fatal(err)
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-			_, _, err := Read(ctx, Options{Edges: []string{edges}, Features: path, FeatureCols: "x,label,big", MissingFeatures: MissingZero})
-			cancel()
-			if e := (*Error)(nil); err != nil && !errors.As(err, &e) {
-				t.Fatalf("%s, try %d: %v", how, i, err)
+		}
+		return b.NewRecord()
+	}
+	id, empty := arrow.Field{Name: "id", Type: arrow.BinaryTypes.String}, arrow.Field{Name: "x", Type: list}
+	edges := writeFile(t, "e.csv", "src,dst\n0,1\n")
+	for _, c := range []struct {
+		name string
+		rec  arrow.Record
+		opt  func(path string) Options
+		want string
+	}{
+		{"edges without columns", record(0), func(p string) Options { return Options{Edges: []string{p}} }, "no columns"},
+		{"nodes without columns", record(0), func(p string) Options { return Options{Edges: []string{edges}, Nodes: p} }, "no columns"},
+		{"features without columns", record(0), func(p string) Options { return Options{Edges: []string{edges}, Features: p} }, "no columns"},
+		{"edges of an empty list", record(2, empty), func(p string) Options { return Options{Edges: []string{p}} }, "no columns"},
+		{"features of ids", record(2, id), func(p string) Options { return Options{Edges: []string{edges}, Features: p} }, "no feature column"},
+		{"features of ids and an empty list", record(2, id, empty), func(p string) Options { return Options{Edges: []string{edges}, Features: p} }, "no feature column"},
+		{"features of the nodes' ids", record(2, id), func(p string) Options { return Options{Edges: []string{edges}, Nodes: p, FeatureCols: "id"} }, "no feature column"},
+		{"labels of ids", record(2, id), func(p string) Options { return Options{Edges: []string{edges}, Labels: p} }, "no label column"},
+		{"splits of ids", record(2, id), func(p string) Options { return Options{Edges: []string{edges}, Splits: p} }, "no split column"},
+		{"splits of ids and an empty list", record(2, id, empty), func(p string) Options { return Options{Edges: []string{edges}, Splits: p} }, "no split column"},
+	} {
+		for _, how := range columnarWays {
+			path := writeFile(t, "data", string(writeColumnar(t, how, c.rec, 1)))
+			_, _, err := Read(t.Context(), c.opt(path))
+			if e := (*Error)(nil); !errors.As(err, &e) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "damaged") {
+				t.Errorf("%s, %s: error %v, want one with %q", c.name, how, err, c.want)
 			}
 		}
 	}
+	wantError(t, Options{Edges: []string{edges}, Features: writeFile(t, "f.csv", "id,x\n0,1\n1,2\n"), FeatureCols: "id"}, "f.csv", 1, "no feature column")
+}
+
+// Parquet files without rows are read as such, and those of codecs that aren't read are not called damaged.
+func TestParquetEmptyAndCodec(t *testing.T) {
+	rec := edgeRecord(true)
+	for _, how := range columnarWays {
+		none := writeFile(t, "none", string(writeColumnar(t, how, rec.NewSlice(0, 0), 1)))
+		_, _, err := Read(t.Context(), Options{Edges: []string{none}})
+		if err == nil || strings.Contains(err.Error(), "damaged") {
+			t.Errorf("%s, no rows: %v", how, err)
+		}
+		some := writeFile(t, "some", string(writeColumnar(t, how, rec, 1)))
+		if tables, _ := mustRead(t, Options{Edges: []string{none, some}}); len(edgesOf(tables).Src) != 2 {
+			t.Errorf("%s, no rows and two: %d edges", how, len(edgesOf(tables).Src))
+		}
+	}
+	data := writeColumnar(t, "parquet-zstd", rec, 1)
+	// ColumnMetaData, field 4 (codec), an i32 behind field 3 (the path): compact Thrift writes 15, then zigzag 6 for ZSTD.
+	at := bytes.LastIndex(data, []byte("\x04from\x15\x0c"))
+	if at < 0 {
+		t.Fatal("no codec in the footer")
+	}
+	data[at+6] = 2 * 7
+	raw := writeFile(t, "raw.parquet", string(data))
+	wantError(t, Options{Edges: []string{raw}}, "raw.parquet", 0, "LZ4_RAW", "not read", "zstd, snappy or gzip")
 }
 
 // Levels that end before their page does, on which the library's column reader would never return.
@@ -238,6 +395,27 @@ func TestRunsHold(t *testing.T) {
 	} {
 		if got := runsHold(c.b, c.max, c.n); got != c.want {
 			t.Errorf("%s: got %v", c.name, got)
+		}
+	}
+}
+
+// Weights too small for float32 are counted in columnar files too, with integer ids as well as others.
+func TestColumnarSmallWeights(t *testing.T) {
+	schema := arrow.NewSchema([]arrow.Field{{Name: "src", Type: arrow.PrimitiveTypes.Int64}, {Name: "dst", Type: arrow.PrimitiveTypes.Int64}, {Name: "weight", Type: arrow.PrimitiveTypes.Float64}}, nil)
+	b := array.NewRecordBuilder(memory.NewGoAllocator(), schema)
+	b.Field(0).(*array.Int64Builder).AppendValues([]int64{1, 2, 3}, nil)
+	b.Field(1).(*array.Int64Builder).AppendValues([]int64{2, 3, 4}, nil)
+	b.Field(2).(*array.Float64Builder).AppendValues([]float64{0, 1e-50, 1}, nil)
+	rec := b.NewRecord()
+	for _, how := range columnarWays {
+		for _, noFast := range []bool{false, true} {
+			tables, report := mustRead(t, Options{Edges: []string{writeFile(t, "edges", string(writeColumnar(t, how, rec, 1)))}, noFast: noFast})
+			if got := edgesOf(tables).Weight; !slices.Equal(got, []float32{0, 0, 1}) {
+				t.Errorf("%s: weights %v", how, got)
+			}
+			if got := strings.Join(report.Files[0].Notices, "; "); !strings.Contains(got, `1 weight of column "weight" over 0`) {
+				t.Errorf("%s, careful %v: notices %q", how, noFast, got)
+			}
 		}
 	}
 }

@@ -433,11 +433,12 @@ func (d *dict) settleInts() []int32 {
 	}
 	count := int32(0)
 	for w, word := range d.present[:last+1] {
-		for ; word != 0; word &= word - 1 {
-			v := w<<6 + bits.TrailingZeros64(word)
-			numbers[v] = count
-			count++
-			d.dense[v] = count
+		for v := w << 6; v < (w+1)<<6; v++ {
+			if word>>(v&63)&1 == 1 {
+				count++
+				d.dense[v] = count
+			}
+			numbers[v] = max(count-1, 0) // of one that isn't there too: numbers ascend by steps of 1 then, which an EdgeList likes
 		}
 	}
 	d.present = nil

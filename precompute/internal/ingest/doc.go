@@ -60,7 +60,7 @@
 //
 // # Weights
 //
-// Plain decimal or exponent notation, finite in float32, at least 0 (too small for float32 rounds to 0). Hex,
+// Plain decimal or exponent notation, finite in float32, at least 0 (too small for float32 rounds to 0, and is counted in a notice). Hex,
 // underscores, inf, nan and decimal commas are errors.
 //
 // # Features

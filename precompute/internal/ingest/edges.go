@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/prelift/prelift/snapshot/graph"
+	"golang.org/x/sys/unix"
 )
 
 // edgeFormat reads one edge file. A format is one value in edgeFormats; it turns the file into edgeBatches and
@@ -57,6 +58,8 @@ type edgeBatch struct {
 	marks   []lineMark
 	blank   int64
 	comment int64
+	headers int64 // rows that repeat the header
+	small   int64 // weights over 0 that are 0 in float32
 	err     error // the first fault; there may be rows behind it
 
 	readBytes int64 // of the file, with all before
@@ -64,7 +67,7 @@ type edgeBatch struct {
 
 // reset empties the batch.
 func (b *edgeBatch) reset() {
-	b.rows, b.isBytes, b.blank, b.comment, b.err = 0, false, 0, 0, nil
+	b.rows, b.isBytes, b.blank, b.comment, b.headers, b.small, b.err = 0, false, 0, 0, 0, 0, nil
 	b.ints, b.places, b.nums, b.weights = b.ints[:0], b.places[:0], b.nums[:0], b.weights[:0]
 	b.rels, b.relNums, b.marks = b.rels[:0], b.relNums[:0], b.marks[:0]
 }
@@ -90,6 +93,8 @@ type edgeSink struct {
 	lower  bool // of the file: edges are entries of a symmetric matrix, on or below its diagonal
 	mirror bool // of the file: each edge comes back too
 	names  edgeNames
+
+	headers, small int64 // of the file: as in edgeBatch
 }
 
 // edgeNames are what messages call the columns.
@@ -244,6 +249,7 @@ func (s *edgeSink) store(b *edgeBatch) error {
 	if s.list == nil {
 		s.list = s.newList()
 	}
+	s.headers, s.small = s.headers+b.headers, s.small+b.small
 	return s.list.Append(b.nums, b.weights, b.relNums)
 }
 
@@ -425,7 +431,7 @@ func (p *edgeParser) scanInts() {
 				end++
 			}
 			var fault numberFault
-			if w, fault = parseFloat32(t[j+1 : end]); fault != numberOK || w < 0 {
+			if w, fault = parseFloat32(t[j+1 : end]); fault != numberOK || w < 0 || w == 0 && vanishes(t[j+1:end]) {
 				break
 			}
 			j = end
@@ -473,20 +479,40 @@ func (p *edgeParser) row() (ok bool, err error) {
 	}
 	if p.cols.weight >= 0 {
 		field := s.field(p.cols.weight)
-		w, fault := parseFloat32(field)
-		if fault != numberOK || w < 0 {
-			return false, weightError(s, field, p.sink.names.weight, w, fault)
+		if err := p.addWeight(s, field, p.sink.names.weight); err != nil {
+			return false, err
 		}
-		p.weights = append(p.weights, w)
 	}
 	p.mark(s.start)
 	if isInt {
 		p.ints = append(p.ints, x, y)
 	} else {
 		p.places = append(p.places, pack(src), pack(dst))
+		if p.sink.names.areIDs(s.text[src.off:src.end], s.text[dst.off:dst.end]) {
+			p.headers++
+		}
 	}
 	p.rows++
 	return true, nil
+}
+
+// areIDs reports whether the ids of a row are the names of their columns, as in the middle of files put together.
+func (n *edgeNames) areIDs(src, dst []byte) bool { return string(src) == n.src && string(dst) == n.dst }
+
+// addWeight takes a weight: a finite float32 of 0 or more.
+func (b *edgeBatch) addWeight(s *scanner, field []byte, column string) error {
+	w, fault := parseFloat32(field)
+	if fault != numberOK || w < 0 {
+		return weightError(s, field, column, w, fault)
+	}
+	if w == 0 && vanishes(field) {
+		if field[0] == '-' {
+			return weightError(s, field, column, -1, numberOK)
+		}
+		b.small++
+	}
+	b.weights = append(b.weights, w)
+	return nil
 }
 
 func weightError(s *scanner, field []byte, column string, w float32, fault numberFault) error {
@@ -676,8 +702,11 @@ func (r *reader) readEdges(ctx context.Context) (*graph.EdgeList, error) {
 	if !r.dict.closed && !r.dict.isBytes.Load() {
 		r.dict.direct(directBelow(&r.opt))
 	}
+	r.warnRepeated()
 	sink := &edgeSink{r: r}
 	for _, path := range r.opt.Edges {
+		sink.headers, sink.small = 0, 0
+		read := len(r.report.Files)
 		format, err := edgeFormatOf(&r.opt, path)
 		if err == nil {
 			err = format.read(ctx, r, path, sink)
@@ -685,12 +714,53 @@ func (r *reader) readEdges(ctx context.Context) (*graph.EdgeList, error) {
 		if err != nil {
 			return nil, err
 		}
+		if len(r.report.Files) > read {
+			sink.notice(r.report.Files[read])
+		}
 	}
 	if sink.list == nil {
 		sink.list = sink.newList()
 	}
 	r.report.NumEdgeRows = sink.list.Len()
 	return sink.list, nil
+}
+
+// notice tells of rows of the file that are hardly meant as they are read.
+func (s *edgeSink) notice(report *FileReport) {
+	if n := s.headers; n > 0 {
+		report.noticef("%d %s the header %s: read as %s (were files put together?)", n, rowsRepeat(n), quote(s.names.src+","+s.names.dst), plural(int(n), "edge"))
+	}
+	if n := s.small; n > 0 {
+		report.noticef("%d %s of column %s over 0 but too small for float32: read as 0", n, plural(int(n), "weight"), quote(s.names.weight))
+	}
+}
+
+func rowsRepeat(n int64) string {
+	if n == 1 {
+		return "row repeats"
+	}
+	return "rows repeat"
+}
+
+// warnRepeated warns of a file that is given twice as an edge file, whose edges then count twice.
+func (r *reader) warnRepeated() {
+	type inode struct{ device, number uint64 }
+	first := map[inode]string{}
+	for _, path := range r.opt.Edges {
+		var st unix.Stat_t
+		if r.opt.sources[path] != nil || unix.Stat(path, &st) != nil {
+			continue
+		}
+		key, name := inode{uint64(st.Dev), st.Ino}, oneLine(r.opt.nameOf(path))
+		switch before, again := first[key]; {
+		case !again:
+			first[key] = name
+		case before == name:
+			r.report.Warnings = append(r.report.Warnings, name+" is given twice: its edges are read twice, and their weights added")
+		default:
+			r.report.Warnings = append(r.report.Warnings, fmt.Sprintf("%s and %s are one file: its edges are read twice, and their weights added", before, name))
+		}
+	}
 }
 
 // directBelow returns below what integer ids are their own numbers: a power of two by the size of the edge files, as

@@ -90,7 +90,7 @@ func (t *table) featureColumns(id int) ([]int, error) {
 				cols = append(cols, c)
 			}
 		}
-		return cols, nil
+		return cols, t.someFeatures(cols)
 	}
 	for part := range strings.SplitSeq(t.opt.FeatureCols, ",") {
 		part = strings.TrimSpace(part)
@@ -111,7 +111,15 @@ func (t *table) featureColumns(id int) ([]int, error) {
 		}
 		add(c)
 	}
-	return cols, nil
+	return cols, t.someFeatures(cols)
+}
+
+// someFeatures refuses a table without feature columns, unless it has no rows either.
+func (t *table) someFeatures(cols []int) error {
+	if len(cols) == 0 && t.width > 0 {
+		return t.headError(t.columnsHint(), "there is no feature column beside the id")
+	}
+	return nil
 }
 
 // readFeatures reads the feature table, if there is one and it is text.
@@ -174,7 +182,7 @@ func (d *denseTable) columns() int            { return len(d.cols) }
 func (d *denseTable) source() (string, int64) { return d.file, 0 }
 
 // rowsPerChunk makes chunks of about 1 MiB.
-func (d *denseTable) rowsPerChunk() int { return max(1, 1<<18/len(d.cols)) }
+func (d *denseTable) rowsPerChunk() int { return max(1, 1<<18/max(1, len(d.cols))) }
 
 func (d *denseTable) set(ctx context.Context, r *reader, t *table, num int32) error {
 	if d.idCol >= 0 {

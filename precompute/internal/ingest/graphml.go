@@ -115,6 +115,8 @@ func (g *graphmlSource) token() (xml.Token, error) {
 			return nil, g.fault("is no readable XML: %s", cut(syntax.Msg))
 		case err == io.EOF:
 			return nil, g.fault("ends inside the document")
+		case strings.Contains(err.Error(), "CharsetReader"): // of which the library has no type
+			return nil, &Error{File: g.in.name, Line: g.line, Msg: "is XML in another encoding than UTF-8", Hint: "convert it: iconv -t UTF-8, and change the encoding in its first line"}
 		}
 		return nil, g.fault("is no readable XML: %s", cut(err.Error()))
 	}

@@ -61,6 +61,9 @@ func openInput(opt *Options, path string) (*input, error) {
 
 // openRegular opens path and returns its size; anything but a regular file is refused. name is for messages.
 func openRegular(path, name string) (*os.File, int64, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // Open waits for a pipe's other end
+		return nil, 0, &Error{File: name, Msg: "is not a regular file"}
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, 0, &Error{File: name, Msg: openReason(err), Err: err}
@@ -97,10 +100,11 @@ func (in *input) start() error {
 	case strings.HasSuffix(lower, ".zst") && !isZstd:
 		return &Error{File: in.name, Msg: "empty or not zstd"}
 	case isGzip:
-		r, err := gzip.NewReader(bufio.NewReaderSize(in, gzipBuffer))
-		if err != nil {
+		r := &gzipReader{packed: bufio.NewReaderSize(in, gzipBuffer)}
+		if r.z, err = gzip.NewReader(r.packed); err != nil {
 			return in.fault(err)
 		}
+		r.z.Multistream(false)
 		in.text = r
 	case isZstd:
 		r, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(zstdMax),
@@ -118,6 +122,33 @@ func (in *input) start() error {
 	}
 	in.carry = bytes.TrimPrefix(in.carry, []byte("\ufeff"))
 	return nil
+}
+
+// gzipReader reads the members of a gzip file one behind the other. Other bytes behind a member end it with errTrailing, for which the library
+// gives the error of a truncated file.
+type gzipReader struct {
+	packed *bufio.Reader
+	z      *gzip.Reader
+}
+
+var errTrailing = errors.New("other bytes behind the gzip data")
+
+func (g *gzipReader) Read(p []byte) (int, error) {
+	n, err := g.z.Read(p)
+	if err != io.EOF {
+		return n, err
+	}
+	switch head, err := g.packed.Peek(2); {
+	case len(head) == 0:
+		return n, err
+	case head[0] != 0x1f || len(head) == 2 && head[1] != 0x8b:
+		return n, errTrailing
+	}
+	if err := g.z.Reset(g.packed); err != nil {
+		return n, err
+	}
+	g.z.Multistream(false)
+	return n, nil
 }
 
 // fill reads text behind buf until it holds size bytes or the text ends, if by a fault with err set.
@@ -139,6 +170,8 @@ func (in *input) fill(buf []byte, size int) []byte {
 func (in *input) fault(err error) error {
 	e := &Error{File: in.name, Err: err}
 	switch {
+	case errors.Is(err, errTrailing):
+		e.Msg, e.Hint = "has other bytes behind the end of its gzip data", "something was appended to it: unpack it by gzip -dc FILE > TEXT, and look at the end"
 	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
 		e.Msg, e.Hint = "unexpected end of file: truncated gzip", "copy the file again"
 		if _, ok := in.text.(*zstd.Decoder); ok {

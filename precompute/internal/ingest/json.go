@@ -22,7 +22,7 @@ func openJSON(_ context.Context, opt *Options, path, role string) (*table, error
 	t.in = in
 	dec := json.NewDecoder(io.MultiReader(bytes.NewReader(in.carry), &textReader{in}))
 	dec.UseNumber()
-	t.src, t.fixedID = &jsonSource{in: in, dec: dec}, true
+	t.src, t.fixedID = &jsonSource{in: in, dec: dec, seen: map[string]bool{}}, true
 	return t, nil
 }
 
@@ -46,8 +46,9 @@ type jsonSource struct {
 	dec    *json.Decoder
 	node   string
 	nodes  int64
-	inside bool // a list
-	empty  bool // it had no entry yet
+	seen   map[string]bool // nodes
+	inside bool            // a list
+	empty  bool            // it had no entry yet
 }
 
 func (j *jsonSource) close() {} // the table closes the input
@@ -112,6 +113,10 @@ func (j *jsonSource) next(_ context.Context, t *table) error {
 		}
 		j.nodes++
 		j.node, _ = tok.(string) // keys are strings
+		if j.seen[j.node] {
+			return j.fault("node "+quote(j.node)+" is in the map twice", "")
+		}
+		j.seen[j.node] = true
 		if tok, err = j.token(); err != nil {
 			return err
 		} else if tok != json.Delim('[') {

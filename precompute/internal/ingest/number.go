@@ -176,6 +176,12 @@ func parseFloat32(b []byte) (float32, numberFault) {
 	return float32(v) + 0, numberOK
 }
 
+// vanishes reports whether a number that parseFloat32 reads as 0 is written as another, too small for float32.
+func vanishes(b []byte) bool {
+	mantissa, _, _ := bytes.Cut(bytes.ToLower(b), []byte{'e'})
+	return bytes.ContainsAny(mantissa, "123456789")
+}
+
 // badNumber tells apart what isn't plain notation.
 func badNumber(b []byte) numberFault {
 	if len(b) == 0 {

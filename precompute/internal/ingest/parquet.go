@@ -13,6 +13,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/apache/arrow/go/v15/parquet"
+	"github.com/apache/arrow/go/v15/parquet/compress"
 	"github.com/apache/arrow/go/v15/parquet/file"
 	"github.com/apache/arrow/go/v15/parquet/schema"
 )
@@ -98,6 +99,10 @@ func openColumnar(ctx context.Context, opt *Options, path, role, format string, 
 	if err != nil {
 		reader.close()
 		return nil, err
+	}
+	if len(names) == 0 { // every row has a field: what reads tables relies on it
+		reader.close()
+		return nil, &Error{File: t.in.name, Msg: "has no columns with values"}
 	}
 	t.src, t.names, t.width = src, names, len(names)
 	if role != roleEdges && role != roleNodes && find(names, idNames) < 0 && find(names, []string{opt.IDCol}) < 0 && !byNumber(opt.IDCol) {
@@ -262,6 +267,9 @@ func (p *parquetReader) openGroup(used []bool) error {
 	if p.left < 0 {
 		return fmt.Errorf("row group with %d rows", p.left)
 	}
+	if p.left == 0 { // its columns may have no pages, and so no place
+		return nil
+	}
 	for i := range p.leafs {
 		l := &p.leafs[i]
 		l.def, l.rep, l.at, l.valueAt, l.chunk = l.def[:0], l.rep[:0], 0, 0, nil
@@ -275,6 +283,10 @@ func (p *parquetReader) openGroup(used []bool) error {
 		}
 		if meta.CryptoMetadata() != nil {
 			return errors.New("encrypted columns are not read")
+		}
+		if _, err := compress.GetCodec(meta.Compression()); err != nil {
+			return &Error{File: p.name, Msg: fmt.Sprintf("column %s is compressed with %s, which is not read", quote(p.infos[i].name), codecName(meta.Compression())),
+				Hint: "write it with zstd, snappy or gzip"}
 		}
 		start := meta.DataPageOffset()
 		if d := meta.DictionaryPageOffset(); meta.HasDictionaryPage() && d > 0 {
@@ -294,6 +306,15 @@ func (p *parquetReader) openGroup(used []bool) error {
 		l.chunk = file.NewColumnReader(p.pf.MetaData().Schema.Column(l.index), pages, newLimitAllocator(p.size), p.pf.BufferPool())
 	}
 	return nil
+}
+
+// codecName is the Parquet format's name of a codec (parquet.thrift, CompressionCodec), of which the library lacks the last.
+func codecName(codec compress.Compression) string {
+	names := []string{"UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW"}
+	if codec >= 0 && int(codec) < len(names) {
+		return names[codec]
+	}
+	return fmt.Sprintf("codec %d", int32(codec))
 }
 
 // take moves the values of the next rows to out.

@@ -243,6 +243,18 @@ func (r *reader) prepare(ctx context.Context) error {
 	return r.declaredNodes()
 }
 
+// DeclareNodes reports whether edge files, of a format as Options.Format has it, may bring a node table with them. It says so too of files of
+// which that can't be told yet: standard input, and what can't be read.
+func DeclareNodes(format string, paths []string) bool {
+	return !slices.ContainsFunc(paths, func(path string) bool {
+		if path == stdinPath {
+			return format != FormatAuto && !declaring[format]
+		}
+		kind, err := kindOf(&Options{Format: format}, path, roleEdges)
+		return err == nil && !declaring[kind]
+	})
+}
+
 // declaredNodes makes edge files that declare their nodes the node table, where none is given.
 func (r *reader) declaredNodes() error {
 	if r.opt.Nodes != "" || len(r.opt.Edges) == 0 || r.opt.Change {

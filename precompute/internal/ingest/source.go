@@ -338,15 +338,12 @@ func (b *edgeBatch) take(s *scanner, cols edgeColumns, names *edgeNames) error {
 		}
 	}
 	if cols.weight >= 0 {
-		field := s.field(cols.weight)
-		w, fault := parseFloat32(field)
-		switch {
-		case s.isNull(cols.weight):
+		if s.isNull(cols.weight) {
 			return &Error{File: s.file, Line: s.start, Column: names.weight, Msg: "null weight", Hint: "--weight-col none ignores weights"}
-		case fault != numberOK || w < 0:
-			return weightError(s, field, names.weight, w, fault)
 		}
-		b.weights = append(b.weights, w)
+		if err := b.addWeight(s, s.field(cols.weight), names.weight); err != nil {
+			return err
+		}
 	}
 	if cols.rel >= 0 {
 		rel := s.field(cols.rel)
@@ -360,6 +357,9 @@ func (b *edgeBatch) take(s *scanner, cols edgeColumns, names *edgeNames) error {
 	}
 	b.mark(s.start)
 	b.places = append(b.places, b.copyText(s.field(cols.src)), b.copyText(s.field(cols.dst)))
+	if names.areIDs(s.field(cols.src), s.field(cols.dst)) {
+		b.headers++
+	}
 	b.rows++
 	return nil
 }

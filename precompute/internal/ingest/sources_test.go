@@ -332,6 +332,8 @@ func TestJSONFeatures(t *testing.T) {
 		{`{"1": [0], "2" [0]}`, 2, "no readable JSON"},
 		{`{"1": [0], "2": [0], "3": [0]} x`, 3, "goes on"},
 		{`{"": [0]}`, 1, "empty id"},
+		{`{"1": [0], "2": [0], "1": [0]}`, 3, `node "1" is in the map twice`},
+		{`{"1": [], "1": []}`, 2, `node "1" is in the map twice`},
 	} {
 		if c.row > 0 {
 			wantRow(t, read(c.text), "f.json", c.row, c.want)

@@ -342,8 +342,11 @@ func (t *table) sep() byte {
 	return t.scan.delim
 }
 
-// oneFieldHint guesses why a row has one field.
+// oneFieldHint guesses why a row of text has one field.
 func (t *table) oneFieldHint() string {
+	if len(t.firsts) == 0 || len(t.firsts[0]) == 0 {
+		return ""
+	}
 	for _, c := range []byte{';', ',', '\t', '|'} {
 		if strings.IndexByte(t.firsts[0][0], c) >= 0 {
 			return fmt.Sprintf("fields separated by %q? use --delimiter", c)

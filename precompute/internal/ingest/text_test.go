@@ -329,3 +329,74 @@ func TestOptions(t *testing.T) {
 		}
 	}
 }
+
+// What is read otherwise than it is probably meant is counted, on the fast path and the careful one.
+func TestEdgeNotices(t *testing.T) {
+	for _, c := range []struct {
+		name, file, text string
+		opt              Options
+		want             string // one notice, "" for none
+	}{
+		{"no weight vanishes", "e.csv", "src,dst,weight\n1,2,0\n2,3,0.0\n3,4,1e-40\n4,5,0e9\n", Options{}, ""},
+		{"weights vanish", "e.csv", "src,dst,weight\n1,2,1e-50\n2,3,1\n3,4,0.00000000000000000000000000000000000000000000000000001\n", Options{}, `2 weights of column "weight" over 0 but too small for float32: read as 0`},
+		{"a weight of words vanishes", "e.tsv", "src\tdst\tw\na\tb\t1E-50\n", Options{WeightCol: "w"}, `1 weight of column "w" over 0`},
+		{"with relations", "e.csv", "src,dst,kind,weight\na,b,r,1e-50\n", Options{RelCol: "kind"}, `1 weight of column "weight" over 0`},
+		{"header again", "e.csv", "src,dst\na,b\nsrc,dst\nb,c\n", Options{}, `1 row repeats the header "src,dst": read as edge (were files put together?)`},
+		{"headers again among integers", "e.csv", "from,to,weight\n1,2,1\nfrom,to,weight\n", Options{WeightCol: WeightNone}, `1 row repeats the header "from,to"`},
+		{"twice, with relations", "e.csv", "src,dst,kind\na,b,r\nsrc,dst,kind\nsrc,dst,kind\n", Options{RelCol: "kind"}, `2 rows repeat the header "src,dst": read as edges`},
+		{"a node of that name", "e.csv", "src,dst\na,dst\nsrc,a\n", Options{}, ""},
+	} {
+		for _, noFast := range []bool{false, true} {
+			opt := c.opt
+			opt.Edges, opt.noFast = []string{writeFile(t, c.file, c.text)}, noFast
+			_, report := mustRead(t, opt)
+			if got := strings.Join(report.Files[0].Notices, "; "); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+				t.Errorf("%s, careful %v: notices %q, want %q", c.name, noFast, got, c.want)
+			}
+		}
+	}
+	wantError(t, Options{Edges: []string{writeFile(t, "e.csv", "src,dst,weight\n1,2,-1e-50\n")}}, "e.csv", 2, `"-1e-50" is negative`)
+}
+
+// A file given twice is told, whatever it is called.
+func TestEdgeFileTwice(t *testing.T) {
+	path := writeFile(t, "e.csv", "src,dst\n1,2\n")
+	other, link := writeFile(t, "f.csv", "src,dst\n1,2\n"), filepath.Join(filepath.Dir(path), "link.csv")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		paths []string
+		want  string
+	}{
+		{[]string{path, other}, ""},
+		{[]string{path, path}, "e.csv is given twice: its edges are read twice, and their weights added"},
+		{[]string{path, filepath.Join(filepath.Dir(path), ".", "e.csv")}, "e.csv is given twice"},
+		{[]string{path, other, link}, "e.csv and link.csv are one file"},
+	} {
+		_, report := mustRead(t, Options{Edges: c.paths})
+		if got := strings.Join(report.Warnings, "; "); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%v: warnings %q, want %q", c.paths, got, c.want)
+		}
+	}
+}
+
+// Bytes behind gzip data are told from a truncated file; members behind each other are one text.
+func TestGzipTail(t *testing.T) {
+	member := func(text string) string {
+		var out bytes.Buffer
+		w := gzip.NewWriter(&out)
+		w.Write([]byte(text))
+		w.Close()
+		return out.String()
+	}
+	one, two := member("src,dst\n1,2\n"), member("2,3\n")
+	tables, _ := mustRead(t, Options{Edges: []string{writeFile(t, "e.csv.gz", one+two+member(""))}})
+	if n := len(edgesOf(tables).Src); n != 2 {
+		t.Errorf("%d edges of two members", n)
+	}
+	for tail, want := range map[string]string{"garbage": "other bytes behind the end", "\x00": "other bytes behind the end", strings.Repeat("x", 100): "other bytes behind the end", "\x1f": "truncated gzip", two[:9]: "truncated gzip", two[:len(two)-3]: "truncated gzip"} {
+		wantError(t, Options{Edges: []string{writeFile(t, "e.csv.gz", one+tail)}}, "e.csv.gz", 0, want)
+	}
+	wantError(t, Options{Edges: []string{writeFile(t, "g.graphml", `<?xml version="1.0" encoding="ISO-8859-1"?><graphml/>`)}}, "g.graphml", 1, "another encoding than UTF-8", "iconv")
+}

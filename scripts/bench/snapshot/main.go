@@ -31,9 +31,10 @@ func main() {
 	flag.IntVar(&b.runs, "runs", 3, "runs of each kind")
 	flag.IntVar(&b.touchGiB, "touch", 4, "GiB of memory to use and free before each run: on some virtual machines memory that wasn't used lately comes at 0.3 GB/s; 0 measures that too")
 	flag.BoolVar(&b.ceilings, "ceilings", true, "measure what the machine can do first")
+	ranks := flag.Bool("ranks", true, "measure PageRank and the order, apart")
 	flag.BoolVar(&b.index, "index", true, "measure the index of neighbours")
 	flag.Parse()
-	if err := b.run(strings.Split(*kinds, ",")); err != nil {
+	if err := b.run(strings.Split(*kinds, ","), *ranks); err != nil {
 		fmt.Fprintln(os.Stderr, "bench-snapshot:", err)
 		os.Exit(1)
 	}
@@ -48,7 +49,7 @@ type bench struct {
 	edges              string // the CSV file of integers
 }
 
-func (b *bench) run(kinds []string) error {
+func (b *bench) run(kinds []string, ranks bool) error {
 	b.dir = filepath.Join(b.dir, fmt.Sprintf("rmat-%d-%d", b.nodes, b.pairs))
 	if err := os.MkdirAll(b.dir, 0o755); err != nil {
 		return err
@@ -67,6 +68,11 @@ func (b *bench) run(kinds []string) error {
 	for _, kind := range kinds {
 		if err := b.kind(kind); err != nil {
 			return fmt.Errorf("%s: %w", kind, err)
+		}
+	}
+	if ranks {
+		if err := b.ranks(); err != nil {
+			return err
 		}
 	}
 	if b.index {
@@ -100,6 +106,11 @@ type result struct {
 		Step    string  `json:"step"`
 		Seconds float64 `json:"seconds"`
 	} `json:"stages"`
+	Beside []struct {
+		Step    string  `json:"step"`
+		Bytes   float64 `json:"bytes"`
+		Seconds float64 `json:"seconds"`
+	} `json:"beside"`
 	rssBytes int64
 	cpu      float64
 }
@@ -149,11 +160,30 @@ func (b *bench) kind(kind string) error {
 	for _, s := range r.Stages {
 		fmt.Printf("   %-24s %7.2f s  %s\n", s.Step, s.Seconds, b.rate(s.Step, s.Seconds))
 	}
+	fmt.Println("   beside these, on the same cores:")
+	for _, s := range r.Beside {
+		fmt.Printf("   %-24s %7.2f s  %8.2f GB/s%s\n", s.Step, s.Seconds, s.Bytes/1e9/s.Seconds, b.besideCeiling(s.Step))
+	}
+	return nil
+}
+
+// ranks measures what --with adds, which isn't part of the rates above.
+func (b *bench) ranks() error {
+	r, err := b.once(b.edges, "--with", "pagerank,order")
+	if err != nil {
+		return err
+	}
+	fmt.Printf("\n== csv with PageRank and order: %.2f s, peak memory %.2f GiB\n", r.Seconds, float64(r.rssBytes)/(1<<30))
+	for _, s := range r.Stages {
+		if s.Step == "pagerank" || s.Step == "order" {
+			fmt.Printf("   %-24s %7.2f s\n", s.Step, s.Seconds)
+		}
+	}
 	return nil
 }
 
 // once runs the command.
-func (b *bench) once(edges string) (result, error) {
+func (b *bench) once(edges string, flags ...string) (result, error) {
 	out := b.snapshot()
 	for _, p := range []string{out, out + ".state", out + ".partial"} {
 		if err := os.RemoveAll(p); err != nil {
@@ -162,6 +192,7 @@ func (b *bench) once(edges string) (result, error) {
 	}
 	touch(b.touchGiB)
 	c := exec.Command(b.bin, "snapshot", "--edges", edges, "--hops", "1", "--mem", b.mem, "--tmp", b.dir, "--out", out, "--json")
+	c.Args = append(c.Args, flags...)
 	var stdout, stderr strings.Builder
 	c.Stdout, c.Stderr = &stdout, &stderr
 	if err := c.Start(); err != nil {
@@ -206,6 +237,17 @@ func watchMemory(pid int) (peak func() int64) {
 		}
 	}()
 	return func() int64 { close(stop); return <-most }
+}
+
+// besideCeiling says what the machine could do.
+func (b *bench) besideCeiling(step string) string {
+	switch {
+	case !b.ceilings:
+		return ""
+	case step == "write files":
+		return fmt.Sprintf(" of %.2f (the disk)", b.machine.disk)
+	}
+	return fmt.Sprintf(" of %.2f (SHA-256)", b.machine.sha)
 }
 
 // rate says what a stage came to and what the machine could do.
