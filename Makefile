@@ -74,4 +74,4 @@ clean: ## remove bin, demo and .python
 	rm -rf bin demo .python
 
 help: ## list the actions
-	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18

@@ -163,6 +163,8 @@ class BatchSet:
 
     def order(self, epoch: int, seed: int = 1, shuffle: bool = True) -> np.ndarray:
         """Batch numbers in the order in which epoch takes them (from 0): variant epoch mod V, shuffled as trainer-gnn does with --seed. int64 [len(self)]"""
+        if epoch < 0:
+            raise ValueError(f"epoch {epoch}: epochs count from 0")
         n = self.batches_per_variant
         return epoch % self.num_variants * n + (epoch_order(seed, epoch, n) if shuffle else np.arange(n, dtype=np.int64))
 
