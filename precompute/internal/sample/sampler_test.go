@@ -214,16 +214,6 @@ func TestSamplerAgainstReference(t *testing.T) {
 	}
 }
 
-func TestEpochWraps(t *testing.T) {
-	in, keys := skewedGraph(t, 6, 300)
-	opt := Options{Fanout: []int{3, 3}, Seed: 1}
-	s := NewSampler(in, keys, opt, nil)
-	s.epoch = math.MaxUint32 - 2
-	for range 5 {
-		checkBatch(t, in, keys, opt, 0, []int32{4, 9}, s.Sample(0, []int32{4, 9}))
-	}
-}
-
 // TestSharedMemo: samplers that share a memo, at work at once on two variants, draw what
 // one without a memo draws.
 func TestSharedMemo(t *testing.T) {
