@@ -86,24 +86,24 @@ func (s *Sampler) takePlaces(layer *Layer, v int32, row []int32, places []int32)
 }
 
 // placesUniform returns the places in v's row, of more than k entries, of the k neighbours of the smallest draws, ascending, and the
-// number of neighbours. The places are valid until the next call. Expected O(degree): it looks for draws below a limit that leaves few more than k, and
-// without one in the rare case that those don't suffice.
+// number of neighbours. The places are valid until the next call. Expected O(degree): it looks for draws up to a limit that leaves few more than k, and
+// again with a higher one where those don't suffice.
 func (s *Sampler) placesUniform(base uint64, v int32, row []int32, k int) (places []int32, numNeighbours int) {
 	base = graph.Fold(base, s.keys[v])
-	for limit := likelyLimit(k, len(row)); ; limit = math.MaxUint64 {
-		sel, loops := &s.sel, 0
+	for want := k; ; want = 2*want + 8 {
+		sel, loops, limit := &s.sel, 0, likelyLimit(want, len(row))
 		sel.n = 0
 		for start := 0; start < len(row); start += blockLen {
 			block := row[start:min(start+blockLen, len(row))]
 			sel.reserve(len(block) + 1)
 			loops += s.addUniform(base, v, block, start, limit)
 			if sel.n > 2*k+slackLen {
-				limit = min(limit, sel.cut(k))
+				limit = sel.cutEven(k, limit)
 			}
 		}
 		numNeighbours = len(row) - loops
 		if sel.n >= min(k, numNeighbours) {
-			sel.cut(k)
+			sel.cutEven(k, limit)
 			return sel.places[:sel.n], numNeighbours
 		}
 	}
@@ -112,35 +112,35 @@ func (s *Sampler) placesUniform(base uint64, v int32, row []int32, k int) (place
 // addUniform adds the entries of a block of v's row, from place start on, whose draws are at most limit to the selection, and returns how
 // many entries lead to v itself.
 func (s *Sampler) addUniform(base uint64, v int32, block []int32, start int, limit uint64) (loops int) {
-	sel, n := &s.sel, s.sel.n
-	draws, places := sel.draws[n:][:len(block)+1], sel.places[n:][:len(block)+1]
-	n = 0
+	draws := s.blockDraws[:len(block)]
+	at := drawBlock(draws, base, block, s.keys, v)
 	if s.opt.RelKeys != nil {
-		rels := s.in.Rel[s.in.Indptr[v]+int64(start):]
-		for i, u := range block {
-			if u == v {
-				loops++
-				continue
-			}
-			x := graph.Fold(graph.Fold(base, s.keys[u]), s.opt.RelKeys[rels[i]])
-			_, over := bits.Sub64(limit, x, 0)
-			draws[n], places[n] = x, int32(start+i)
-			n += 1 - int(over)
-		}
-	} else {
-		for i, u := range block {
-			if u == v {
-				loops++
-				continue
-			}
-			x := graph.Fold(base, s.keys[u])
-			_, over := bits.Sub64(limit, x, 0) // a branch would be mispredicted where a good part of the row is taken
-			draws[n], places[n] = x, int32(start+i)
-			n += 1 - int(over)
+		rels := s.in.Rel[s.in.Indptr[v]+int64(start):][:len(block)]
+		for i, rel := range rels {
+			draws[i] = graph.Fold(draws[i], s.opt.RelKeys[rel])
 		}
 	}
-	sel.n += n
+	for ; at >= 0 && at < len(block) && block[at] == v; at++ {
+		draws[at] = math.MaxUint64 // never among the smallest unless limit takes all
+		loops++
+	}
+	s.sel.addBelow(draws, start, limit)
+	if limit == math.MaxUint64 && loops > 0 {
+		s.sel.drop(start+at-loops, start+at)
+	}
 	return loops
+}
+
+// drawBlock sets draws[i] to Fold(base, keys[block[i]]). It returns the first place of v in the block, -1 where it isn't there.
+func drawBlock(draws []uint64, base uint64, block []int32, keys []uint64, v int32) (loop int) {
+	loop = -1
+	for i, u := range block {
+		draws[i] = graph.Fold(base, keys[u])
+		if u == v && loop < 0 {
+			loop = i
+		}
+	}
+	return loop
 }
 
 // placesLabor returns the places in v's row of the neighbours that v takes by Labor, ascending, and the number of

@@ -96,6 +96,8 @@ type Sampler struct {
 	sel    selection
 	places []int32
 	batch  Batch
+
+	blockDraws [blockLen]uint64
 }
 
 // NewSampler makes a Sampler over the in-rows of a graph; keys has len NumNodes. memo may

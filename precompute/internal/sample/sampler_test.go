@@ -1,11 +1,13 @@
 package sample
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/big"
 	"slices"
 	"sync"
 	"testing"
@@ -109,41 +111,89 @@ func TestFanoutAboveDegree(t *testing.T) {
 	}
 }
 
+// slowEdge is an edge taken: its entry in the rows, and what it counts for.
+type slowEdge struct {
+	entry      int64
+	src        int32
+	importance float32
+}
+
+// slowRow is the reference of Sampler.take: what v takes at a hop, by full sorts, and the number of its neighbours.
+func slowRow(in *graph.CSR, keys []uint64, opt Options, variant, hop int, v int32) (row []slowEdge) {
+	draw := map[int64]uint64{}
+	for e := in.Indptr[v]; e < in.Indptr[v+1]; e++ {
+		u := in.Indices[e]
+		if u == v || opt.Method == Weighted && in.Weight[e] == 0 {
+			continue
+		}
+		row = append(row, slowEdge{e, u, 1})
+		draw[e] = Draw(opt.Seed, variant, hop, keys[v], keys[u])
+		if in.Rel != nil {
+			draw[e] = graph.Fold(draw[e], opt.RelKeys[in.Rel[e]])
+		}
+		if opt.Method == Labor {
+			draw[e] = LaborDraw(opt.Seed, variant, hop, keys[u])
+		}
+	}
+	k := opt.Fanout[hop-1]
+	if k == All && opt.HubCap > 0 {
+		k = opt.HubCap
+	}
+	d := len(row)
+	if k == All || d <= k {
+		return row
+	}
+	byEntry := func(a, b slowEdge) int { return cmp.Compare(a.entry, b.entry) }
+	switch opt.Method {
+	case Uniform:
+		slices.SortStableFunc(row, func(a, b slowEdge) int { return cmp.Compare(draw[a.entry], draw[b.entry]) })
+		row = row[:k]
+		for i := range row {
+			row[i].importance = float32(float64(d) / float64(k))
+		}
+	case Weighted:
+		priority := func(e slowEdge) float64 {
+			return float64(in.Weight[e.entry]) / ((float64(draw[e.entry]>>11) + 1) / (1 << 53))
+		}
+		slices.SortStableFunc(row, func(a, b slowEdge) int { return cmp.Compare(priority(b), priority(a)) })
+		tau := priority(row[k])
+		row = row[:k]
+		for i := range row {
+			w := float64(in.Weight[row[i].entry])
+			row[i].importance = float32(max(w, tau) / w)
+		}
+	case Labor:
+		var taken []slowEdge
+		for _, e := range row {
+			// draw / 2^64 < floor(2^64 k/d) / 2^64
+			limit := new(big.Int).Lsh(big.NewInt(int64(k)), 64)
+			limit.Div(limit, big.NewInt(int64(d)))
+			if new(big.Int).SetUint64(draw[e.entry]).Cmp(limit) < 0 {
+				taken = append(taken, slowEdge{e.entry, e.src, float32(float64(d) / float64(k))})
+			}
+		}
+		row = taken
+	}
+	slices.SortFunc(row, byEntry)
+	return row
+}
+
 // slowBatch is the reference of Sampler: maps and full sorts.
-func slowBatch(in *graph.CSR, keys []uint64, opt Options, variant int, seeds []int32) (nodes []int32, layers [][][]int32) {
+func slowBatch(in *graph.CSR, keys []uint64, opt Options, variant int, seeds []int32) (nodes []int32, layers [][][]slowEdge) {
 	place := map[int32]bool{}
 	for _, v := range seeds {
 		nodes = append(nodes, v)
 		place[v] = true
 	}
-	layers = make([][][]int32, len(opt.Fanout))
+	layers = make([][][]slowEdge, len(opt.Fanout))
 	for hop := 1; hop <= len(opt.Fanout); hop++ {
-		k, fresh := opt.Fanout[hop-1], []int32{}
+		fresh := []int32{}
 		for _, v := range nodes {
-			var row []int32
-			for _, u := range in.Row(v) {
-				if u != v {
-					row = append(row, u)
-				}
-			}
-			if k >= 0 && len(row) > k {
-				slices.SortStableFunc(row, func(a, b int32) int {
-					x, y := Draw(opt.Seed, variant, hop, keys[v], keys[a]), Draw(opt.Seed, variant, hop, keys[v], keys[b])
-					switch {
-					case x < y:
-						return -1
-					case x > y:
-						return 1
-					}
-					return int(a - b)
-				})
-				row = row[:k]
-				slices.Sort(row)
-			}
-			for _, u := range row {
-				if !place[u] {
-					place[u] = true
-					fresh = append(fresh, u)
+			row := slowRow(in, keys, opt, variant, hop, v)
+			for _, e := range row {
+				if !place[e.src] {
+					place[e.src] = true
+					fresh = append(fresh, e.src)
 				}
 			}
 			layers[len(opt.Fanout)-hop] = append(layers[len(opt.Fanout)-hop], row)
@@ -159,55 +209,199 @@ func checkBatch(t *testing.T, in *graph.CSR, keys []uint64, opt Options, variant
 	t.Helper()
 	nodes, layers := slowBatch(in, keys, opt, variant, seeds)
 	if !slices.Equal(b.Nodes, nodes) {
-		t.Fatalf("nodes %v, want %v", b.Nodes, nodes)
+		t.Fatalf("%v %v: nodes %v, want %v", opt.Method, opt.Fanout, b.Nodes, nodes)
 	}
 	for l := range b.Layers {
 		layer, hop := &b.Layers[l], len(b.Layers)-l
 		if layer.NumDst() != b.HopNodes[hop-1] || len(layers[l]) != layer.NumDst() {
 			t.Fatalf("layer %d has %d rows, hop %d has %d nodes, want %d", l, layer.NumDst(), hop-1, b.HopNodes[hop-1], len(layers[l]))
 		}
+		if opt.Method == Weighted && layer.Importance != nil || opt.Method != Weighted && len(layer.EdgeImportance) > 0 {
+			t.Fatalf("%v: importance of %d dst and %d edges", opt.Method, len(layer.Importance), len(layer.EdgeImportance))
+		}
 		for d := range layer.NumDst() {
-			var got []int32
+			got := []slowEdge{}
 			for e := layer.Indptr[d]; e < layer.Indptr[d+1]; e++ {
 				if int(layer.Indices[e]) >= b.HopNodes[hop] {
 					t.Fatalf("layer %d: place %d of %d", l, layer.Indices[e], b.HopNodes[hop])
 				}
-				got = append(got, b.Nodes[layer.Indices[e]])
-				if opt.KeepEntries && in.Indices[layer.Entries[e]] != got[len(got)-1] {
-					t.Fatalf("layer %d: entry %d is of another node", l, layer.Entries[e])
+				edge := slowEdge{-1, b.Nodes[layer.Indices[e]], 0}
+				if opt.Method == Weighted {
+					edge.importance = layer.EdgeImportance[e]
+				} else {
+					edge.importance = layer.Importance[d]
+				}
+				if opt.KeepEntries {
+					edge.entry = layer.Entries[e]
+				}
+				got = append(got, edge)
+			}
+			want := slices.Clone(layers[l][d])
+			for i := range want {
+				if !opt.KeepEntries {
+					want[i].entry = -1
 				}
 			}
-			if !slices.Equal(got, layers[l][d]) {
-				t.Fatalf("layer %d, node %d takes %v, want %v", l, b.Nodes[d], got, layers[l][d])
+			if !slices.Equal(got, want) {
+				t.Fatalf("%v, layer %d, node %d takes %v, want %v", opt.Method, l, b.Nodes[d], got, want)
 			}
-			v := b.Nodes[d]
-			want := float32(1)
-			numNeighbours := len(in.Row(v))
-			if _, ok := in.Loop(v); ok {
-				numNeighbours--
-			}
-			if len(got) > 0 {
-				want = float32(float64(numNeighbours) / float64(len(got)))
-			}
-			if layer.Importance[d] != want {
-				t.Fatalf("layer %d, node %d: importance %g, want %g", l, v, layer.Importance[d], want)
+			if k := opt.FanoutOf(hop); opt.Method != Labor && k >= 0 && len(got) > k {
+				t.Fatalf("node %d takes %d of %d", b.Nodes[d], len(got), k)
 			}
 		}
 	}
 }
 
+// withRelations returns in with up to three relations for each entry, the first with the weight of the entry, and their keys.
+func withRelations(in *graph.CSR) (*graph.CSR, []uint64) {
+	out := &graph.CSR{Indptr: make([]int64, len(in.Indptr)), Weight: []float32{}, Rel: []int32{}}
+	for v := range int32(in.NumNodes()) {
+		for e := in.Indptr[v]; e < in.Indptr[v+1]; e++ {
+			u := in.Indices[e]
+			h := graph.Hash(55, uint64(min(u, v)), uint64(max(u, v)))
+			for rel := range int32(3) {
+				if h>>rel&1 == 1 {
+					out.Indices, out.Rel = append(out.Indices, u), append(out.Rel, rel)
+					out.Weight = append(out.Weight, in.Weight[e]*float32(rel+1))
+				}
+			}
+		}
+		out.Indptr[v+1] = int64(len(out.Indices))
+	}
+	return out, []uint64{keyOf("likes"), keyOf("knows"), keyOf("cites")}
+}
+
 func TestSamplerAgainstReference(t *testing.T) {
 	in, keys := skewedGraph(t, 9, 4000)
+	in.Weight = testWeights(in)
 	for i := range keys[:200] {
 		keys[i] = uint64(i / 20) // equal keys: ties everywhere
 	}
-	for _, fanout := range [][]int{{}, {0}, {1}, {All}, {3, 2}, {2, All, 2}, {40, 1}, {5, 0, 5}} {
-		opt := Options{Fanout: fanout, Seed: -7, KeepEntries: len(fanout)%2 == 0}
-		for _, memo := range []*Memo{nil, NewMemo(in, opt)} {
-			s := NewSampler(in, keys, opt, memo)
-			for _, seeds := range [][]int32{{}, {0}, {5, 3, 1}, numbers(60)} {
-				for _, variant := range []int{0, 1, 0} {
-					checkBatch(t, in, keys, opt, variant, seeds, s.Sample(variant, seeds))
+	relations, relKeys := withRelations(in)
+	for _, c := range []struct {
+		name    string
+		in      *graph.CSR
+		relKeys []uint64
+	}{{"plain", in, nil}, {"relations", relations, relKeys}} {
+		for _, method := range []Method{Uniform, Weighted, Labor} {
+			for _, hubCap := range []int{0, 9} {
+				for _, fanout := range [][]int{{}, {0}, {1}, {All}, {3, 2}, {2, All, 2}, {40, 1}, {5, 0, 5}} {
+					opt := Options{Fanout: fanout, Method: method, HubCap: hubCap, Seed: -7, KeepEntries: len(fanout)%2 == 0, RelKeys: c.relKeys}
+					for _, memo := range []*Memo{nil, NewMemo(c.in, opt)} {
+						s := NewSampler(c.in, keys, opt, memo)
+						for _, seeds := range [][]int32{{}, {0}, {5, 3, 1}, numbers(40)} {
+							for _, variant := range []int{0, 1, 0} {
+								checkBatch(t, c.in, keys, opt, variant, seeds, s.Sample(variant, seeds))
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestNastyShapes: loops on every node, loops alone, isolated nodes, a hub of all nodes, equal weights and zeros: every method draws what its reference does, and
+// at most the fanout, whatever the fanout; a row longer than several blocks too.
+func TestNastyShapes(t *testing.T) {
+	const n = 3 * blockLen
+	var src, dst []int32
+	for v := range int32(n - 1) { // the last is isolated
+		src, dst = append(src, v), append(dst, v)
+		if v < n-10 { // the nine before it have loops only
+			src, dst = append(src, v), append(dst, 7)
+		}
+	}
+	for v := range int32(40) {
+		src, dst = append(src, v), append(dst, 40+v%5)
+	}
+	g, err := graph.Build(context.Background(), n, src, dst, nil, graph.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, keys := &g.In, testKeys(n)
+	for _, weights := range []func(e int) float32{
+		func(int) float32 { return 1 },
+		func(int) float32 { return 0 },
+		func(e int) float32 { return float32(e % 3) },
+		func(e int) float32 { return math.SmallestNonzeroFloat32 * float32(e%2) },
+		func(e int) float32 { return float32(math.Pow(10, float64(e%60-30))) },
+	} {
+		in.Weight = make([]float32, in.NumEntries())
+		for e := range in.Weight {
+			in.Weight[e] = weights(e)
+		}
+		for _, method := range []Method{Uniform, Weighted, Labor} {
+			for _, k := range []int{All, 0, 1, 2, 4, 5, 6, 30, 200, n - 12, n - 11, n - 10, n, math.MaxInt32} {
+				opt := Options{Fanout: []int{k, min(k, 3)}, Method: method, Seed: 3}
+				s := NewSampler(in, keys, opt, NewMemo(in, opt))
+				seeds := []int32{7, 0, 41, n - 1, n - 2}
+				for variant := range 3 {
+					b := s.Sample(variant, seeds)
+					checkBatch(t, in, keys, opt, variant, seeds, b)
+					for l := range b.Layers {
+						for _, x := range b.Layers[l].EdgeImportance {
+							if !(x >= 1 && x <= math.MaxFloat32) {
+								t.Fatalf("importance %g", x)
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestMaximumDraw: the largest draw there is counts like any other, also where the node has a loop.
+func TestMaximumDraw(t *testing.T) {
+	sel := selection{}
+	for _, limit := range []uint64{math.MaxUint64, 1 << 40} {
+		sel.n = 0
+		sel.reserve(4)
+		sel.addBelow([]uint64{math.MaxUint64, 5, math.MaxUint64}, 10, limit)
+		want := []int32{10, 11, 12}
+		if limit < math.MaxUint64 {
+			want = []int32{11}
+		}
+		if got := sel.places[:sel.n]; !slices.Equal(got, want) {
+			t.Errorf("limit %#x keeps %v, want %v", limit, got, want)
+		}
+	}
+}
+
+// TestCuts: both cuts keep the smallest of draws, the first of equal ones, in their order, whatever draws they are.
+func TestCuts(t *testing.T) {
+	for trial := range 3000 {
+		h := func(what int) uint64 { return graph.Hash(uint64(trial), uint64(what)) }
+		n, k := int(h(-1)%60), 1+int(h(-2)%20)
+		draws := make([]uint64, n)
+		for i := range draws {
+			draws[i] = h(i) >> (h(-3) % 64) // often many equal ones
+			if h(-4)%3 == 0 {
+				draws[i] = ^draws[i]
+			}
+		}
+		want := make([]int32, n)
+		for i := range want {
+			want[i] = int32(i)
+		}
+		slices.SortStableFunc(want, func(a, b int32) int { return cmp.Compare(draws[a], draws[b]) })
+		want = want[:min(n, k)]
+		slices.Sort(want)
+		for name, cut := range map[string]func(*selection) uint64{
+			"cut":     func(s *selection) uint64 { return s.cut(k) },
+			"cutEven": func(s *selection) uint64 { return s.cutEven(k, math.MaxUint64) },
+		} {
+			s := selection{}
+			s.reserve(n + 1)
+			s.addBelow(draws, 0, math.MaxUint64)
+			limit := cut(&s)
+			if got := s.places[:s.n]; !slices.Equal(got, want) {
+				t.Fatalf("%s of %d from %v keeps %v, want %v", name, k, draws, got, want)
+			}
+			for i, x := range draws {
+				if kept := slices.Contains(want, int32(i)); kept && x > limit {
+					t.Fatalf("%s: a draw kept is %d, over the limit %d", name, x, limit)
 				}
 			}
 		}
@@ -217,14 +411,32 @@ func TestSamplerAgainstReference(t *testing.T) {
 // TestSharedMemo: samplers that share a memo, at work at once on two variants, draw what
 // one without a memo draws.
 func TestSharedMemo(t *testing.T) {
+	for _, method := range []Method{Uniform, Weighted, Labor} {
+		testSharedMemo(t, Options{Fanout: []int{4, 3, 3}, Method: method, Seed: 5, KeepEntries: true})
+	}
+}
+
+func testSharedMemo(t *testing.T, opt Options) {
 	in, keys := skewedGraph(t, 10, 20000)
-	opt := Options{Fanout: []int{4, 3, 3}, Seed: 5}
+	in.Weight = testWeights(in)
+	flat := func(b *Batch) []int32 {
+		all := append(slices.Clone(b.Nodes), b.Layers[0].Indices...)
+		for l := range b.Layers {
+			for _, e := range b.Layers[l].Entries {
+				all = append(all, int32(e))
+			}
+			for _, x := range b.Layers[l].EdgeImportance {
+				all = append(all, floatBits(x))
+			}
+		}
+		return all
+	}
 	want := make([][]int32, 64)
 	alone := NewSampler(in, keys, opt, nil)
 	seedsOf := func(i int) []int32 { return numbers(1024)[i%32*16:][:16] }
 	for i := range want {
 		b := alone.Sample(i/32, seedsOf(i))
-		want[i] = append(slices.Clone(b.Nodes), b.Layers[0].Indices...)
+		want[i] = flat(b)
 	}
 	memo := NewMemo(in, opt)
 	var wg sync.WaitGroup
@@ -234,8 +446,8 @@ func TestSharedMemo(t *testing.T) {
 			for n := range want {
 				i := (n + w*16) % len(want)
 				b := s.Sample(i/32, seedsOf(i))
-				if got := append(slices.Clone(b.Nodes), b.Layers[0].Indices...); !slices.Equal(got, want[i]) {
-					t.Errorf("batch %d differs with a shared memo", i)
+				if got := flat(b); !slices.Equal(got, want[i]) {
+					t.Errorf("%v: batch %d differs with a shared memo", opt.Method, i)
 				}
 			}
 		})
@@ -243,17 +455,54 @@ func TestSharedMemo(t *testing.T) {
 	wg.Wait()
 }
 
-// TestUnbiased: the mean over 2,000 variants of the sampled sum, scaled by importance,
-// is the full sum, node by node within 4.5 standard errors and with a mean squared z of about 1.
+// TestUnbiased: the mean over 2,000 variants of the sampled sum of w x, scaled by importance,
+// is the full sum, node by node within 4.5 standard errors and with a mean squared z of about 1. Seeds repeat the
+// experiment where the z-scores of one are few, or hang together because dst share their draws.
 func TestUnbiased(t *testing.T) {
-	in, keys := skewedGraph(t, 11, 16000)
-	const variants, k = 2000, 4
-	n := in.NumNodes()
+	small, smallKeys := skewedGraph(t, 6, 700) // 64 nodes
+	large, largeKeys := skewedGraph(t, 11, 16000)
+	small.Weight, large.Weight = testWeights(small), testWeights(large)
+	for _, method := range []Method{Uniform, Weighted, Labor} {
+		t.Run("small/"+method.String(), func(t *testing.T) {
+			t.Parallel()
+			testUnbiased(t, small, smallKeys, Options{Fanout: []int{4}, Method: method, KeepEntries: true}, 30)
+		})
+		if method != Labor && !testing.Short() {
+			t.Run("large/"+method.String(), func(t *testing.T) {
+				t.Parallel()
+				testUnbiased(t, large, largeKeys, Options{Fanout: []int{4}, Method: method, KeepEntries: true}, 1)
+			})
+		}
+	}
+}
+
+func testUnbiased(t *testing.T, in *graph.CSR, keys []uint64, opt Options, numSeeds int) {
+	total, count := 0.0, 0
+	for seed := range numSeeds {
+		opt.Seed = int64(seed)
+		for v, z := range zScores(t, in, keys, opt, 2000) {
+			if math.Abs(z) > 4.5 {
+				t.Errorf("seed %d, node %d of degree %d: z %g", seed, v, in.Degree(v), z)
+			}
+			total += z * z
+			count++
+		}
+	}
+	got := total / float64(count)
+	t.Logf("%d z-scores, mean square %.3f", count, got)
+	if count < 500 || got < 0.9 || got > 1.1 {
+		t.Errorf("mean square of %d z-scores is %g, want 0.9 to 1.1", count, got)
+	}
+}
+
+// zScores returns, by node whose draws vary, how many standard errors the mean over variants is off the full sum.
+func zScores(t *testing.T, in *graph.CSR, keys []uint64, opt Options, variants int) map[int32]float64 {
+	n, k := in.NumNodes(), opt.Fanout[0]
 	x := make([]float64, n)
 	for v := range x {
 		x[v] = math.Sin(float64(v)) + 0.5
 	}
-	s := NewSampler(in, keys, Options{Fanout: []int{k}, Seed: 11}, nil)
+	s := NewSampler(in, keys, opt, nil)
 	sums, squares := make([]float64, n), make([]float64, n)
 	seeds := numbers(n)
 	for variant := range variants {
@@ -262,43 +511,39 @@ func TestUnbiased(t *testing.T) {
 		for d := range n {
 			sum := 0.0
 			for e := layer.Indptr[d]; e < layer.Indptr[d+1]; e++ {
-				sum += x[b.Nodes[layer.Indices[e]]]
+				term := x[b.Nodes[layer.Indices[e]]] * float64(in.Weight[layer.Entries[e]])
+				if opt.Method == Weighted {
+					term *= float64(layer.EdgeImportance[e])
+				} else {
+					term *= float64(layer.Importance[d])
+				}
+				sum += term
 			}
-			sum *= float64(layer.Importance[d])
 			sums[d] += sum
 			squares[d] += sum * sum
 		}
 	}
-	total, count := 0.0, 0
+	scores := map[int32]float64{}
 	for v := range n {
-		full, degree := 0.0, 0
-		for _, u := range in.Row(int32(v)) {
-			if int(u) != v {
-				full += x[u]
+		full, degree, scale := 0.0, 0, 0.0
+		for at, u := range in.Row(int32(v)) {
+			if w := in.RowWeights(int32(v))[at]; int(u) != v && (opt.Method != Weighted || w > 0) {
+				full += x[u] * float64(w)
+				scale += math.Abs(x[u]) * float64(w)
 				degree++
 			}
 		}
-		mean := sums[v] / variants
-		if degree <= k {
-			if math.Abs(mean-full) > 1e-9 {
+		mean := sums[v] / float64(variants)
+		variance := (squares[v] - float64(variants)*mean*mean) / float64(variants-1)
+		if degree <= k || scale == 0 {
+			if math.Abs(mean-full) > 1e-6*scale { // importances are float32
 				t.Errorf("node %d: mean %g, all its neighbours give %g", v, mean, full)
 			}
 			continue
 		}
-		variance := (squares[v] - variants*mean*mean) / (variants - 1)
-		z := (mean - full) / math.Sqrt(variance/variants)
-		if math.Abs(z) > 4.5 {
-			t.Errorf("node %d of degree %d: mean %g, full %g, z %g", v, degree, mean, full, z)
-		}
-		total += z * z
-		count++
+		scores[int32(v)] = (mean - full) / math.Sqrt(variance/float64(variants))
 	}
-	// The mean square of this many z-scores has standard deviation sqrt(2/count), about 0.05.
-	got := total / float64(count)
-	t.Logf("%d nodes, mean squared z %.3f", count, got)
-	if count < 500 || got < 0.9 || got > 1.1 {
-		t.Errorf("mean squared z over %d nodes is %g, want 0.9 to 1.1", count, got)
-	}
+	return scores
 }
 
 // TestChangeIsLocal: a new node changes only the draws of its neighbours, and there only by

@@ -1,11 +1,16 @@
 package sample
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // candidate draws kept by a selection before it is cut down to those that are wanted.
 const (
 	blockLen = 512 // entries of a row that are looked at between two cuts
 	slackLen = 64  // candidates over twice those wanted that wait for a cut
+
+	rareShare = 12 // where less than one draw of so many is a candidate a branch is cheaper than none
 )
 
 // selection keeps the places of the smallest draws of a row, in the order of the row. It looks at rows in blocks, so
@@ -25,6 +30,39 @@ func (s *selection) reserve(n int) {
 		copy(places, s.places[:s.n])
 		s.draws, s.places = draws, places
 	}
+}
+
+// addBelow adds draws[i] <= limit under place start+i.
+func (s *selection) addBelow(draws []uint64, start int, limit uint64) {
+	toDraws, toPlaces := s.draws[s.n:][:len(draws)+1], s.places[s.n:][:len(draws)+1]
+	n := 0
+	if limit < math.MaxUint64/rareShare {
+		for i, x := range draws {
+			if x <= limit {
+				toDraws[n], toPlaces[n] = x, int32(start+i)
+				n++
+			}
+		}
+	} else { // a branch would often be mispredicted
+		for i, x := range draws {
+			toDraws[n], toPlaces[n] = x, int32(start+i)
+			_, over := bits.Sub64(limit, x, 0)
+			n += 1 - int(over)
+		}
+	}
+	s.n += n
+}
+
+// drop takes the places from first to before last out.
+func (s *selection) drop(first, last int) {
+	n := 0
+	for i, at := range s.places[:s.n] {
+		if int(at) < first || int(at) >= last {
+			s.draws[n], s.places[n] = s.draws[i], at
+			n++
+		}
+	}
+	s.n = n
 }
 
 // cut leaves the k candidates of the smallest draws, of equal ones those that come first, and returns the largest
@@ -57,6 +95,44 @@ func (s *selection) cut(k int) (limit uint64) {
 	}
 	s.n = n
 	return limit
+}
+
+// cutEven is cut for draws that are spread about evenly over 0 .. limit: it looks for a number that k of them are up to, by the share of
+// draws between two bounds, and leaves ties and bad luck to cut.
+func (s *selection) cutEven(k int, limit uint64) uint64 {
+	if s.n <= k {
+		return limit
+	}
+	lo, hi, numLo, numHi := uint64(0), limit, 0, s.n // numLo draws are below lo, numHi up to hi
+	for range 6 {
+		guess := lo + uint64(float64(hi-lo)*((float64(k-numLo)+0.5)/float64(numHi-numLo+1)))
+		n := 0
+		for _, x := range s.draws[:s.n] {
+			_, over := bits.Sub64(guess, x, 0)
+			n += 1 - int(over)
+		}
+		switch {
+		case n == k:
+			s.leave(guess)
+			return guess
+		case n < k:
+			lo, numLo = guess, n
+		default:
+			hi, numHi = guess, n
+		}
+	}
+	return s.cut(k)
+}
+
+// leave drops the candidates of a draw over limit.
+func (s *selection) leave(limit uint64) {
+	draws, places, n := s.draws[:s.n], s.places[:s.n], 0
+	for i, x := range draws {
+		draws[n], places[n] = x, places[i]
+		_, over := bits.Sub64(limit, x, 0)
+		n += 1 - int(over)
+	}
+	s.n = n
 }
 
 // smallest returns the i-th smallest of a, from 0, and reorders a: quickselect (Hoare, CACM 1961) with the median of
@@ -99,10 +175,10 @@ func smallest(a []uint64, i int) uint64 {
 	return a[i]
 }
 
-// likelyLimit is a draw below which k of n uniform ones lie but for one case in ten thousand or so: the
-// quantile of k and four standard deviations more. The largest number where that is about all of them.
+// likelyLimit is a draw up to which k of n uniform ones lie but for one case in thirty or so: the quantile of k and two standard
+// deviations more. The largest number where that is about all of them.
 func likelyLimit(k, n int) uint64 {
-	want := float64(k) + 4*math.Sqrt(float64(k)) + 4
+	want := float64(k) + 2*math.Sqrt(float64(k)) + 1
 	share := want / float64(n)
 	if share >= 1 {
 		return math.MaxUint64
