@@ -46,13 +46,21 @@ func (s *Sampler) take(layer *Layer, base uint64, v int32, k int) (numNeighbours
 	case s.opt.Method == Labor:
 		places, numNeighbours = s.placesLabor(base, v, row, k)
 	default:
-		places, numNeighbours = s.placesUniform(base, v, row, k)
+		places, numNeighbours = s.uniform(graph.Fold(base, s.keys[v]), v, row, s.rels(v), k)
 	}
 	if numNeighbours > 0 && numNeighbours <= k { // fewer without v itself
 		return s.takeAll(layer, v, row)
 	}
 	s.takePlaces(layer, v, row, places)
 	return numNeighbours
+}
+
+// rels returns the relations of v's row, nil where they don't count.
+func (s *Sampler) rels(v int32) []int32 {
+	if s.relKeys == nil {
+		return nil
+	}
+	return s.in.Rel[s.in.Indptr[v]:s.in.Indptr[v+1]]
 }
 
 // takeAll appends all neighbours of v.
@@ -85,69 +93,11 @@ func (s *Sampler) takePlaces(layer *Layer, v int32, row []int32, places []int32)
 	}
 }
 
-// placesUniform returns the places in v's row, of more than k entries, of the k neighbours of the smallest draws, ascending, and the
-// number of neighbours. The places are valid until the next call. Expected O(degree): it looks for draws up to a limit that leaves few more than k, and
-// again with a higher one where those don't suffice.
-func (s *Sampler) placesUniform(base uint64, v int32, row []int32, k int) (places []int32, numNeighbours int) {
-	base = graph.Fold(base, s.keys[v])
-	for want := k; ; want = 2*want + 8 {
-		sel, loops, limit := &s.sel, 0, likelyLimit(want, len(row))
-		sel.n = 0
-		for start := 0; start < len(row); start += blockLen {
-			block := row[start:min(start+blockLen, len(row))]
-			sel.reserve(len(block) + 1)
-			loops += s.addUniform(base, v, block, start, limit)
-			if sel.n > 2*k+slackLen {
-				limit = sel.cutEven(k, limit)
-			}
-		}
-		numNeighbours = len(row) - loops
-		if sel.n >= min(k, numNeighbours) {
-			sel.cutEven(k, limit)
-			return sel.places[:sel.n], numNeighbours
-		}
-	}
-}
-
-// addUniform adds the entries of a block of v's row, from place start on, whose draws are at most limit to the selection, and returns how
-// many entries lead to v itself.
-func (s *Sampler) addUniform(base uint64, v int32, block []int32, start int, limit uint64) (loops int) {
-	draws := s.blockDraws[:len(block)]
-	at := drawBlock(draws, base, block, s.keys, v)
-	if s.opt.RelKeys != nil {
-		rels := s.in.Rel[s.in.Indptr[v]+int64(start):][:len(block)]
-		for i, rel := range rels {
-			draws[i] = graph.Fold(draws[i], s.opt.RelKeys[rel])
-		}
-	}
-	for ; at >= 0 && at < len(block) && block[at] == v; at++ {
-		draws[at] = math.MaxUint64 // never among the smallest unless limit takes all
-		loops++
-	}
-	s.sel.addBelow(draws, start, limit)
-	if limit == math.MaxUint64 && loops > 0 {
-		s.sel.drop(start+at-loops, start+at)
-	}
-	return loops
-}
-
-// drawBlock sets draws[i] to Fold(base, keys[block[i]]). It returns the first place of v in the block, -1 where it isn't there.
-func drawBlock(draws []uint64, base uint64, block []int32, keys []uint64, v int32) (loop int) {
-	loop = -1
-	for i, u := range block {
-		draws[i] = graph.Fold(base, keys[u])
-		if u == v && loop < 0 {
-			loop = i
-		}
-	}
-	return loop
-}
-
 // placesLabor returns the places in v's row of the neighbours that v takes by Labor, ascending, and the number of
 // neighbours. The places are valid until the next call.
 func (s *Sampler) placesLabor(base uint64, v int32, row []int32, k int) (places []int32, numNeighbours int) {
 	numNeighbours = len(row)
-	first, loops := s.loops(v, row)
+	first, loops := loopsOf(s.in, v)
 	if numNeighbours -= loops; numNeighbours <= k {
 		return nil, numNeighbours
 	}
@@ -176,16 +126,6 @@ func laborLimit(k, degree int) uint64 {
 	return limit
 }
 
-// loops returns the place of the first entry of v's row that leads to v, and how many do.
-func (s *Sampler) loops(v int32, row []int32) (first, n int) {
-	entry, ok := s.in.Loop(v)
-	first = int(entry - s.in.Indptr[v])
-	for ok && first+n < len(row) && row[first+n] == v {
-		n++
-	}
-	return first, n
-}
-
 // takeWeighted appends what v takes by Weighted.
 func (s *Sampler) takeWeighted(layer *Layer, base uint64, v int32, k int) {
 	row, weights := s.in.Row(v), s.in.RowWeights(v)
@@ -207,8 +147,8 @@ func (s *Sampler) takeWeighted(layer *Layer, base uint64, v int32, k int) {
 				continue
 			}
 			x := graph.Fold(base, s.keys[u])
-			if s.opt.RelKeys != nil {
-				x = graph.Fold(x, s.opt.RelKeys[s.in.Rel[s.in.Indptr[v]+int64(at)]])
+			if s.relKeys != nil {
+				x = graph.Fold(x, s.relKeys[s.in.Rel[s.in.Indptr[v]+int64(at)]])
 			}
 			if x = ^priority(w, x); x <= limit {
 				sel.draws[sel.n], sel.places[sel.n] = x, int32(at)

@@ -84,8 +84,8 @@ func (o *Options) drawBase(variant, hop int) uint64 {
 // Scratch is 4 bytes and a bit for each node of the graph, allocated once. Not safe for
 // concurrent use; give each worker its own.
 type Sampler struct {
+	picker
 	in   *graph.CSR
-	keys []uint64
 	opt  Options
 	memo *Memo
 
@@ -93,11 +93,8 @@ type Sampler struct {
 	draws   *variantDraws // nil without a memo, or before the first batch
 
 	nodes  placeTable
-	sel    selection
 	places []int32
 	batch  Batch
-
-	blockDraws [blockLen]uint64
 }
 
 // NewSampler makes a Sampler over the in-rows of a graph; keys has len NumNodes. memo may
@@ -113,7 +110,7 @@ func NewSampler(in *graph.CSR, keys []uint64, opt Options, memo *Memo) *Sampler 
 	case (opt.RelKeys != nil) != (in.Rel != nil):
 		panic(fmt.Sprintf("sample: keys of relations: %t, rows with relations: %t", opt.RelKeys != nil, in.Rel != nil))
 	}
-	s := &Sampler{in: in, keys: keys, opt: opt, memo: memo, nodes: newPlaceTable(n)}
+	s := &Sampler{picker: picker{keys: keys, relKeys: opt.RelKeys}, in: in, opt: opt, memo: memo, nodes: newPlaceTable(n)}
 	s.batch.HopNodes = make([]int, len(opt.Fanout)+1)
 	s.batch.Layers = make([]Layer, len(opt.Fanout))
 	return s

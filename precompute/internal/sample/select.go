@@ -3,6 +3,8 @@ package sample
 import (
 	"math"
 	"math/bits"
+
+	"github.com/prelift/prelift/snapshot/graph"
 )
 
 // candidate draws kept by a selection before it is cut down to those that are wanted.
@@ -184,4 +186,65 @@ func likelyLimit(k, n int) uint64 {
 		return math.MaxUint64
 	}
 	return uint64(share * 0x1p64)
+}
+
+// picker draws k of a list of nodes uniformly. Not safe for concurrent use.
+type picker struct {
+	keys       []uint64
+	relKeys    []uint64 // nil where nodes are drawn, not edges of a relation
+	sel        selection
+	blockDraws [blockLen]uint64
+}
+
+// uniform returns the places, ascending, of the k nodes of the smallest Fold(base, key) in an ascending row, v itself left out, and how many there are without v.
+// rels are the relations of the row's edges, which are folded in too, or nil. k is at least 1. The places are valid until the
+// next call. Expected O(len(row)): it looks for draws up to a limit that leaves few more than k, and again with a higher one where those
+// don't suffice.
+func (p *picker) uniform(base uint64, v int32, row, rels []int32, k int) (places []int32, numNeighbours int) {
+	sel := &p.sel
+	for want := k; ; want = 2*want + 8 {
+		loops, limit := 0, likelyLimit(want, len(row))
+		sel.n = 0
+		for start := 0; start < len(row); start += blockLen {
+			end := min(start+blockLen, len(row))
+			sel.reserve(end - start + 1)
+			draws := p.blockDraws[:end-start]
+			at := drawBlock(draws, base, row[start:end], p.keys, v)
+			if rels != nil {
+				for i, rel := range rels[start:end] {
+					draws[i] = graph.Fold(draws[i], p.relKeys[rel])
+				}
+			}
+			first := at
+			for ; at >= 0 && at < len(draws) && row[start+at] == v; at++ {
+				draws[at] = math.MaxUint64 // so that it is left out, unless the limit takes all
+			}
+			sel.addBelow(draws, start, limit)
+			if first >= 0 {
+				loops += at - first
+				if limit == math.MaxUint64 {
+					sel.drop(start+first, start+at)
+				}
+			}
+			if sel.n > 2*k+slackLen {
+				limit = sel.cutEven(k, limit)
+			}
+		}
+		if numNeighbours = len(row) - loops; sel.n >= min(k, numNeighbours) {
+			sel.cutEven(k, limit)
+			return sel.places[:sel.n], numNeighbours
+		}
+	}
+}
+
+// drawBlock sets draws[i] to Fold(base, keys[block[i]]). It returns the first place of v in the block, -1 where it isn't there.
+func drawBlock(draws []uint64, base uint64, block []int32, keys []uint64, v int32) (first int) {
+	first = -1
+	for i, u := range block {
+		draws[i] = graph.Fold(base, keys[u])
+		if u == v && first < 0 {
+			first = i
+		}
+	}
+	return first
 }
