@@ -62,22 +62,25 @@ func NewMemo(in *graph.CSR, opt Options) *Memo {
 	m := &Memo{in: in, opt: opt, hubs: make([]*hubSet, len(opt.Fanout)), variants: map[int]*variantDraws{}}
 	for hop := 1; hop < len(opt.Fanout); hop++ { // hop 1 draws for seeds, each once a variant
 		if k := opt.FanoutOf(hop + 1); k > 0 {
-			m.hubs[hop] = newHubSet(in, k, &opt)
+			hubs := newHubSet(in, hubFactor*int64(k))
+			hubs.width, hubs.entries, hubs.weighted = k, opt.KeepEntries, opt.Method == Weighted
+			if opt.Method == Labor {
+				hubs.width += 4*int(math.Sqrt(float64(k))) + 4 // one hub in some ten thousand takes more, and is drawn each time
+			}
+			m.hubs[hop] = hubs
 		}
 	}
 	return m
 }
 
-func newHubSet(in *graph.CSR, k int, opt *Options) *hubSet {
+// newHubSet numbers the nodes of more entries than from.
+func newHubSet(in *graph.CSR, from int64) *hubSet {
 	numWords := (in.NumNodes() + 63) / 64
-	h := &hubSet{width: k, entries: opt.KeepEntries, weighted: opt.Method == Weighted, isHub: make([]uint64, numWords), before: make([]int32, numWords)}
-	if opt.Method == Labor {
-		h.width = k + 4*int(math.Sqrt(float64(k))) + 4 // one hub in some ten thousand takes more, and is drawn each time
-	}
+	h := &hubSet{isHub: make([]uint64, numWords), before: make([]int32, numWords)}
 	for w := range numWords {
 		h.before[w] = int32(h.numNodes)
 		for v := w * 64; v < min(w*64+64, in.NumNodes()); v++ {
-			if in.Degree(int32(v)) > hubFactor*int64(k) {
+			if in.Degree(int32(v)) > from {
 				h.isHub[w] |= 1 << (v & 63)
 				h.numNodes++
 			}
@@ -128,10 +131,14 @@ func (m *Memo) newVariant() *variantDraws {
 	d := &variantDraws{hops: make([]hopDraws, len(m.hubs))}
 	for i, hubs := range m.hubs {
 		if hubs != nil {
-			d.hops[i] = hopDraws{hubs, make([]atomic.Uint32, hubs.numNodes), make([]int32, hubs.numNodes*hubs.slotLen())}
+			d.hops[i] = newHopDraws(hubs)
 		}
 	}
 	return d
+}
+
+func newHopDraws(hubs *hubSet) hopDraws {
+	return hopDraws{hubs, make([]atomic.Uint32, hubs.numNodes), make([]int32, hubs.numNodes*hubs.slotLen())}
 }
 
 func (d *variantDraws) clear() {
