@@ -150,7 +150,7 @@ func (s *Sampler) takeWeighted(layer *Layer, base uint64, v int32, k int) {
 			if s.relKeys != nil {
 				x = graph.Fold(x, s.relKeys[s.in.Rel[s.in.Indptr[v]+int64(at)]])
 			}
-			if x = ^priority(w, x); x <= limit {
+			if x = ^priority(float64(w), x); x <= limit {
 				sel.draws[sel.n], sel.places[sel.n] = x, int32(at)
 				sel.n++
 			}
@@ -177,7 +177,7 @@ func (s *Sampler) takeWeighted(layer *Layer, base uint64, v int32, k int) {
 }
 
 // priority is w/u as the bits of a float64, which for numbers over 0 are in the order of the numbers. w is over 0.
-func priority(w float32, draw uint64) uint64 { return math.Float64bits(float64(w) / unit(draw)) }
+func priority(w float64, draw uint64) uint64 { return math.Float64bits(w / unit(draw)) }
 
 // priorityImportance is max(w, tau)/w: what an edge of weight w that was taken stands for over what it is.
 func priorityImportance(w float32, tau float64) float32 {
