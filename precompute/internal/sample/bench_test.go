@@ -93,6 +93,67 @@ func BenchmarkVariant(b *testing.B) {
 	}
 }
 
+// BenchmarkNegatives draws 64 negatives of each of many edges.
+func BenchmarkNegatives(b *testing.B) {
+	in, keys := skewedGraph(b, 18, 2_000_000)
+	edges, err := NewNonEdges(in, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, distinct := range []bool{false, true} {
+		b.Run(fmt.Sprintf("distinct=%t", distinct), func(b *testing.B) {
+			draw := NewNegatives(edges, keys, NegativeOptions{K: 64, Distinct: distinct, Seed: 1})
+			var src, dst []int32
+			total, e := 0, 0
+			for b.Loop() {
+				v := int32(graph.Hash(uint64(e)) % uint64(in.NumNodes()))
+				if row := in.Row(v); len(row) > 0 {
+					src, dst = draw.Append(src[:0], dst[:0], 0, row[e%len(row)], v)
+					total += len(src)
+				}
+				e++
+			}
+			b.ReportMetric(float64(total)/b.Elapsed().Seconds()/1e6, "Mnegatives/s")
+		})
+	}
+}
+
+// BenchmarkPPR finds what comes with seeds, one operation a seed.
+func BenchmarkPPR(b *testing.B) {
+	in, keys := skewedGraph(b, 18, 2_000_000)
+	seeds := RandomOrder(numbers(in.NumNodes()), keys, 1, 0)
+	for _, epsilon := range []float64{1e-3, 1e-4} {
+		b.Run(fmt.Sprintf("epsilon=%g", epsilon), func(b *testing.B) {
+			p, err := NewPPR(in, keys, PPROptions{Epsilon: epsilon, HubCap: 500}, nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			i := 0
+			for b.Loop() {
+				p.NodeWise(seeds[i%len(seeds)])
+				i++
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "seeds/s")
+		})
+	}
+}
+
+// BenchmarkInduce cuts subgraphs of random nodes.
+func BenchmarkInduce(b *testing.B) {
+	in, keys := skewedGraph(b, 18, 2_000_000)
+	nodes := RandomOrder(numbers(in.NumNodes()), keys, 1, 0)
+	for _, numNodes := range []int{2_000, 50_000} {
+		b.Run(fmt.Sprintf("nodes=%d", numNodes), func(b *testing.B) {
+			inducer := NewInducer(in, false)
+			edges := 0
+			for b.Loop() {
+				edges += len(inducer.Induce(nodes[:100], nodes[100:numNodes]).Indices)
+			}
+			b.ReportMetric(float64(edges)/b.Elapsed().Seconds()/1e6, "Medges/s")
+		})
+	}
+}
+
 // testWeights are skewed weights, the same for both entries of a pair; one pair in eight has 0, some have equal ones.
 func testWeights(in *graph.CSR) []float32 {
 	weights := make([]float32, in.NumEntries())

@@ -16,14 +16,15 @@ import (
 // What a hash is for is its first word, so that no two uses share values. The numbers
 // are part of SPEC 8; package graph has 4 and 5, and the hash.
 const (
-	forDraw     = 1 // which neighbours a node takes
-	forOrder    = 2 // place of a seed in random order
-	forRun      = 3 // place of a run of seeds in locality order
-	forLabor    = 6 // the draw that all dst of a hop share, of a src
-	forCluster  = 7 // place of a cluster among those of a variant
-	forSparse   = 8 // which seeds of sparse components are in a batch
-	forNegative = 9 // a negative of a pair: seed, variant, kept end, other end, which of the K, which end is kept
-	forFixed    = 10
+	forDraw     = 1  // which neighbours a node takes
+	forOrder    = 2  // place of a seed in random order
+	forRun      = 3  // place of a run of seeds in locality order
+	forLabor    = 6  // the draw that all dst of a hop share, of a src
+	forCluster  = 7  // place of a cluster among those of a variant
+	forSparse   = 8  // which seeds of sparse components are in a batch
+	forNegative = 9  // negatives of a pair in a variant
+	forFixed    = 10 // negatives of a pair for evaluation, in no variant
+	forNonEdge  = 11 // negatives of no pair in particular
 )
 
 // Draw is the number that decides whether dst takes src at a hop:
