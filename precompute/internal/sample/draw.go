@@ -3,6 +3,7 @@ package sample
 import (
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/prelift/prelift/snapshot/graph"
 )
@@ -30,28 +31,33 @@ const (
 func (m Method) String() string { return [...]string{"uniform", "weighted", "labor"}[m] }
 
 // take appends to a layer what v takes of its neighbours, ascending, at a hop that base is of; k < 0 takes all. It returns how many
-// neighbours v has, itself left out.
+// neighbours v has, itself left out; 0 by Weighted.
 func (s *Sampler) take(layer *Layer, base uint64, v int32, k int) (numNeighbours int) {
 	row := s.in.Row(v)
-	if s.opt.Method == Weighted {
-		s.takeWeighted(layer, base, v, k)
-		return 0
-	}
-	if k < 0 || len(row) <= k {
-		return s.takeAll(layer, v, row)
-	}
-	places, numNeighbours := s.places[:0], 0
 	switch {
 	case k == 0:
-	case s.opt.Method == Labor:
-		places, numNeighbours = s.placesLabor(base, v, row, k)
-	default:
-		places, numNeighbours = s.uniform(graph.Fold(base, s.keys[v]), v, row, s.rels(v), k)
-	}
-	if numNeighbours > 0 && numNeighbours <= k { // fewer without v itself
+		return 0
+	case s.opt.Method == Weighted && k < 0:
+		s.takeAllWeighted(layer, v, row)
+		return 0
+	case k < 0 || len(row) <= k && s.opt.Method != Weighted:
 		return s.takeAll(layer, v, row)
 	}
-	s.takePlaces(layer, v, row, places)
+	if s.row.of != v {
+		s.row.gather(v, row, s.keys)
+	}
+	numNeighbours = s.row.numNeighbours()
+	switch {
+	case s.opt.Method == Weighted:
+		s.takeWeighted(layer, graph.Fold(base, s.keys[v]), v, row, k)
+		return 0
+	case numNeighbours <= k:
+		return s.takeAll(layer, v, row)
+	case s.opt.Method == Labor:
+		s.takePlaces(layer, v, row, s.labor(base, k))
+	default:
+		s.takePlaces(layer, v, row, s.uniform(graph.Fold(base, s.keys[v]), s.rels(v), k))
+	}
 	return numNeighbours
 }
 
@@ -93,31 +99,18 @@ func (s *Sampler) takePlaces(layer *Layer, v int32, row []int32, places []int32)
 	}
 }
 
-// placesLabor returns the places in v's row of the neighbours that v takes by Labor, ascending, and the number of
-// neighbours. The places are valid until the next call.
-func (s *Sampler) placesLabor(base uint64, v int32, row []int32, k int) (places []int32, numNeighbours int) {
-	numNeighbours = len(row)
-	first, loops := loopsOf(s.in, v)
-	if numNeighbours -= loops; numNeighbours <= k {
-		return nil, numNeighbours
+// labor returns the places, ascending, of the entries of the row that was gathered last that are taken by Labor, of more than k neighbours. Valid until the next call.
+func (p *picker) labor(base uint64, k int) (places []int32) {
+	limit := laborLimit(k, p.row.numNeighbours())
+	p.sel.n = 0
+	if limit == 0 {
+		return nil
 	}
-	limit := laborLimit(k, numNeighbours)
-	if cap(s.places) < len(row)+1 {
-		s.places = make([]int32, len(row)+len(row)/4+1)
+	for _, b := range p.row.blocks {
+		p.sel.reserve(b[1] - b[0] + 1)
+		p.sel.addBelow(p.draw(base, b, nil), b[0], limit-1)
 	}
-	places = s.places[:len(row)+1]
-	n := 0
-	for start, part := range [2][]int32{row[:first], row[first+loops:]} {
-		if start == 1 {
-			start = first + loops
-		}
-		for i, u := range part {
-			_, under := bits.Sub64(graph.Fold(base, s.keys[u]), limit, 0)
-			places[n] = int32(start + i)
-			n += int(under)
-		}
-	}
-	return places[:n], numNeighbours
+	return p.sel.places[:p.sel.n]
 }
 
 // laborLimit is floor(2^64 * k/degree), for k < degree: a draw below it takes the src.
@@ -126,48 +119,45 @@ func laborLimit(k, degree int) uint64 {
 	return limit
 }
 
-// takeWeighted appends what v takes by Weighted.
-func (s *Sampler) takeWeighted(layer *Layer, base uint64, v int32, k int) {
-	row, weights := s.in.Row(v), s.in.RowWeights(v)
-	if k == 0 {
-		return
+// takeAllWeighted appends all neighbours of v by an edge of positive weight.
+func (s *Sampler) takeAllWeighted(layer *Layer, v int32, row []int32) {
+	for at, w := range s.in.RowWeights(v) {
+		if w > 0 && row[at] != v {
+			layer.Indices = append(layer.Indices, row[at])
+			layer.EdgeImportance = append(layer.EdgeImportance, 1)
+			if s.opt.KeepEntries {
+				layer.Entries = append(layer.Entries, s.in.Indptr[v]+int64(at))
+			}
+		}
 	}
-	base = graph.Fold(base, s.keys[v])
+}
+
+// takeWeighted appends what v takes by Weighted of its row, which was gathered last; k is at least 1.
+func (s *Sampler) takeWeighted(layer *Layer, base uint64, v int32, row []int32, k int) {
+	weights := s.in.RowWeights(v)
 	sel, want, limit := &s.sel, k+1, uint64(math.MaxUint64)
-	if k < 0 {
-		want = len(row)
-	}
 	sel.n = 0
-	for start := 0; start < len(row); start += blockLen {
-		end := min(start+blockLen, len(row))
-		sel.reserve(end - start)
-		for at := start; at < end; at++ {
-			u, w := row[at], weights[at]
-			if u == v || w == 0 {
+	for _, b := range s.row.blocks {
+		draws := s.picker.draw(base, b, s.rels(v))
+		sel.reserve(len(draws))
+		for i, w := range weights[b[0]:b[1]] {
+			if w == 0 {
 				continue
 			}
-			x := graph.Fold(base, s.keys[u])
-			if s.relKeys != nil {
-				x = graph.Fold(x, s.relKeys[s.in.Rel[s.in.Indptr[v]+int64(at)]])
-			}
-			if x = ^priority(float64(w), x); x <= limit {
-				sel.draws[sel.n], sel.places[sel.n] = x, int32(at)
+			if x := ^priority(float64(w), draws[i]); x <= limit {
+				sel.draws[sel.n], sel.places[sel.n] = x, int32(b[0]+i)
 				sel.n++
 			}
 		}
 		if sel.n > 2*want+slackLen {
-			limit = min(limit, sel.cut(want))
+			limit = sel.cut(want)
 		}
 	}
 	sel.cut(want)
 	tau := 0.0
-	if k >= 0 && sel.n > k {
+	if sel.n > k {
 		// The least of the k+1 isn't taken: it is tau. Of equal ones it is the last, as cut(k) keeps those before.
-		least := sel.draws[0]
-		for _, x := range sel.draws[1:sel.n] {
-			least = max(least, x)
-		}
-		tau = math.Float64frombits(^least)
+		tau = math.Float64frombits(^slices.Max(sel.draws[:sel.n]))
 		sel.cut(k)
 	}
 	for _, at := range sel.places[:sel.n] {

@@ -32,7 +32,7 @@ func NewKHop(hop1 *graph.Hop1, hop2 *graph.Hop2, keys []uint64, opt KHopOptions)
 	case opt.Hops != 1 && opt.Hops != 2:
 		panic("sample: the hop index has one or two hops")
 	}
-	return &KHop{picker: picker{keys: keys}, hop1: hop1, hop2: hop2, opt: opt}
+	return &KHop{picker: newPicker(keys, nil), hop1: hop1, hop2: hop2, opt: opt}
 }
 
 // Lists returns the neighbours and, with two hops, the listed nodes two hops away of the seeds, one seed after the other; nodes may
@@ -55,9 +55,8 @@ func (k *KHop) appendCapped(variant, hop int, v int32, list []int32) {
 		k.all = append(k.all, list...)
 		return
 	}
-	base := graph.Fold(drawBase(k.opt.Seed, variant, hop), k.keys[v])
-	places, _ := k.uniform(base, v, list, nil, k.opt.HubCap)
-	for _, at := range places {
+	k.picker.row.gather(v, list, k.keys)
+	for _, at := range k.uniform(graph.Fold(drawBase(k.opt.Seed, variant, hop), k.keys[v]), nil, k.opt.HubCap) {
 		k.all = append(k.all, list[at])
 	}
 }

@@ -109,8 +109,9 @@ func (h *hubRows) places(v int32) []int32 {
 	if state.Load() == slotReady {
 		return slot[2 : 2+slot[1]]
 	}
-	p := picker{keys: h.keys}
-	places, _ := p.uniform(graph.Fold(drawBase(h.opt.Seed, 0, 1), h.keys[v]), v, h.in.Row(v), nil, h.opt.HubCap)
+	p := newPicker(h.keys, nil)
+	p.row.gather(v, h.in.Row(v), h.keys)
+	places := p.uniform(graph.Fold(drawBase(h.opt.Seed, 0, 1), h.keys[v]), nil, h.opt.HubCap)
 	if !state.CompareAndSwap(slotEmpty, slotClaimed) {
 		return places
 	}

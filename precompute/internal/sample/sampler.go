@@ -92,9 +92,10 @@ type Sampler struct {
 	variant int           // that draws belongs to
 	draws   *variantDraws // nil without a memo, or before the first batch
 
-	nodes  placeTable
-	places []int32
-	batch  Batch
+	nodes placeTable
+	bases []uint64 // of the draws of each hop in the variant, from 0 for hop 1
+	batch Batch
+	spare Layer // of one row, that isn't in the batch yet
 }
 
 // NewSampler makes a Sampler over the in-rows of a graph; keys has len NumNodes. memo may
@@ -110,15 +111,19 @@ func NewSampler(in *graph.CSR, keys []uint64, opt Options, memo *Memo) *Sampler 
 	case (opt.RelKeys != nil) != (in.Rel != nil):
 		panic(fmt.Sprintf("sample: keys of relations: %t, rows with relations: %t", opt.RelKeys != nil, in.Rel != nil))
 	}
-	s := &Sampler{picker: picker{keys: keys, relKeys: opt.RelKeys}, in: in, opt: opt, memo: memo, nodes: newPlaceTable(n)}
+	s := &Sampler{picker: newPicker(keys, opt.RelKeys), in: in, opt: opt, memo: memo, nodes: newPlaceTable(n)}
 	s.batch.HopNodes = make([]int, len(opt.Fanout)+1)
 	s.batch.Layers = make([]Layer, len(opt.Fanout))
+	s.bases = make([]uint64, len(opt.Fanout))
 	return s
 }
 
 // Sample draws the batch of these seeds, which must be distinct, in their order.
 func (s *Sampler) Sample(variant int, seeds []int32) *Batch {
 	s.useVariant(variant)
+	for hop := range s.bases {
+		s.bases[hop] = s.opt.drawBase(variant, hop+1)
+	}
 	b := &s.batch
 	s.nodes.forget(b.Nodes)
 	b.Nodes = s.nodes.number(b.Nodes[:0], seeds)
@@ -126,7 +131,7 @@ func (s *Sampler) Sample(variant int, seeds []int32) *Batch {
 	numLayers := len(s.opt.Fanout)
 	for hop := 1; hop <= numLayers; hop++ {
 		layer := &b.Layers[numLayers-hop]
-		s.drawHop(variant, hop, layer)
+		s.drawHop(hop, layer)
 		s.nodes.add(layer.Indices)
 		b.Nodes = s.nodes.numberAdded(b.Nodes)
 		b.HopNodes[hop] = len(b.Nodes)
@@ -162,22 +167,27 @@ func (s *Sampler) Release() {
 
 // drawHop fills a layer with the draws of every node of the batch so far, with node
 // numbers for Indices.
-func (s *Sampler) drawHop(variant, hop int, layer *Layer) {
-	base, k := s.opt.drawBase(variant, hop), s.opt.FanoutOf(hop)
+func (s *Sampler) drawHop(hop int, layer *Layer) {
+	k := s.opt.FanoutOf(hop)
 	numDst := len(s.batch.Nodes)
 	layer.Indptr = resize(layer.Indptr, numDst+1)
 	if s.opt.Method != Weighted {
 		layer.Importance = resize(layer.Importance, numDst)
 	}
-	layer.Indices, layer.Entries, layer.EdgeImportance = layer.Indices[:0], layer.Entries[:0], layer.EdgeImportance[:0]
+	layer.clear()
 	layer.Indptr[0] = 0
 	for i, v := range s.batch.Nodes {
-		numNeighbours := s.draw(layer, base, v, hop, k)
+		numNeighbours := s.draw(layer, v, hop, k)
 		layer.Indptr[i+1] = int64(len(layer.Indices))
 		if s.opt.Method != Weighted {
 			layer.Importance[i] = importance(numNeighbours, k)
 		}
 	}
+}
+
+// clear empties the edges.
+func (l *Layer) clear() {
+	l.Indices, l.Entries, l.EdgeImportance = l.Indices[:0], l.Entries[:0], l.EdgeImportance[:0]
 }
 
 // importance is what a neighbour taken counts for where k, or k in the mean, were drawn of so many.
@@ -188,27 +198,47 @@ func importance(numNeighbours, k int) float32 {
 	return float32(float64(numNeighbours) / float64(k))
 }
 
-// draw appends to a layer what v takes at a hop of fanout k, from the memo where that keeps it, and returns the number of v's neighbours.
-func (s *Sampler) draw(layer *Layer, base uint64, v int32, hop, k int) (numNeighbours int) {
-	if s.draws == nil || s.draws.hops[hop-1].hubs == nil {
-		return s.take(layer, base, v, k)
+// draw appends to a layer what v takes at a hop of fanout k, from the memo where that keeps it, and returns the number of v's neighbours. A hub that
+// the memo doesn't have yet is drawn for all further hops at once: whatever is a dst of one hop is a dst of all that follow.
+func (s *Sampler) draw(layer *Layer, v int32, hop, k int) (numNeighbours int) {
+	kept, slot, i := s.keptDraw(v, hop)
+	if slot == nil {
+		return s.take(layer, s.bases[hop-1], v, k)
 	}
-	kept := &s.draws.hops[hop-1]
-	i := kept.hubs.number(v)
-	if i < 0 {
-		return s.take(layer, base, v, k)
-	}
-	slot := kept.slot(i)
 	if kept.state[i].Load() == slotReady {
 		return slot.appendTo(layer, s.in.Indptr[v], kept.hubs)
 	}
 	start := len(layer.Indices)
-	numNeighbours = s.take(layer, base, v, k)
+	numNeighbours = s.take(layer, s.bases[hop-1], v, k)
+	s.keep(kept, slot, i, layer, start, v, numNeighbours)
+	for hop++; hop <= len(s.bases); hop++ {
+		if kept, slot, i := s.keptDraw(v, hop); slot != nil && kept.state[i].Load() == slotEmpty {
+			s.spare.clear()
+			n := s.take(&s.spare, s.bases[hop-1], v, s.opt.FanoutOf(hop))
+			s.keep(kept, slot, i, &s.spare, 0, v, n)
+		}
+	}
+	return numNeighbours
+}
+
+// keptDraw returns the place of v's draw at a hop in the memo: slot i of kept. slot is nil where the memo doesn't keep it.
+func (s *Sampler) keptDraw(v int32, hop int) (kept *hopDraws, slot hubSlot, i int) {
+	if s.draws == nil || s.draws.hops[hop-1].hubs == nil {
+		return nil, nil, 0
+	}
+	kept = &s.draws.hops[hop-1]
+	if i = kept.hubs.number(v); i < 0 {
+		return nil, nil, 0
+	}
+	return kept, kept.slot(i), i
+}
+
+// keep puts what v takes, which is the layer's edges from start on, into slot i, if it fits and no other Sampler is about to.
+func (s *Sampler) keep(kept *hopDraws, slot hubSlot, i int, layer *Layer, start int, v int32, numNeighbours int) {
 	if len(layer.Indices)-start <= kept.hubs.width && kept.state[i].CompareAndSwap(slotEmpty, slotClaimed) {
 		slot.set(layer, start, numNeighbours, s.in.Indptr[v], kept.hubs)
 		kept.state[i].Store(slotReady)
 	}
-	return numNeighbours
 }
 
 // placeTable numbers the nodes of a batch in the order they join it: 4 bytes and two bits a node of the graph.

@@ -55,18 +55,6 @@ func (s *selection) addBelow(draws []uint64, start int, limit uint64) {
 	s.n += n
 }
 
-// drop takes the places from first to before last out.
-func (s *selection) drop(first, last int) {
-	n := 0
-	for i, at := range s.places[:s.n] {
-		if int(at) < first || int(at) >= last {
-			s.draws[n], s.places[n] = s.draws[i], at
-			n++
-		}
-	}
-	s.n = n
-}
-
 // cut leaves the k candidates of the smallest draws, of equal ones those that come first, and returns the largest
 // draw left. With k candidates or fewer it leaves all and returns the largest number. k is at least 1.
 func (s *selection) cut(k int) (limit uint64) {
@@ -188,63 +176,88 @@ func likelyLimit(k, n int) uint64 {
 	return uint64(share * 0x1p64)
 }
 
-// picker draws k of a list of nodes uniformly. Not safe for concurrent use.
+// rowKeys are the keys of the nodes of a row, brought together so that draws of several hops share the cost of finding them, which
+// is the larger part where the keys of a graph are more than a cache holds.
+type rowKeys struct {
+	of     int32 // whose row; -1 before the first
+	keys   []uint64
+	first  int // place of the first entry that leads to the node itself
+	loops  int // such entries
+	blocks [][2]int
+}
+
+// gather takes a row of v in, of the graph whose keys these are.
+func (r *rowKeys) gather(v int32, row []int32, keys []uint64) {
+	r.of, r.keys, r.first, r.loops = v, resize(r.keys, len(row)), 0, 0
+	for i, u := range row {
+		r.keys[i] = keys[u]
+		if u == v {
+			r.first = i
+			r.loops++
+		}
+	}
+	if r.loops > 1 {
+		r.first -= r.loops - 1
+	}
+	r.blocks = r.blocks[:0]
+	for _, part := range [2][2]int{{0, r.first}, {r.first + r.loops, len(row)}} {
+		for start := part[0]; start < part[1]; start += blockLen {
+			r.blocks = append(r.blocks, [2]int{start, min(start+blockLen, part[1])})
+		}
+	}
+}
+
+// numNeighbours returns the entries that lead to other nodes.
+func (r *rowKeys) numNeighbours() int { return len(r.keys) - r.loops }
+
+// picker draws from the nodes of a row. Not safe for concurrent use.
 type picker struct {
 	keys       []uint64
 	relKeys    []uint64 // nil where nodes are drawn, not edges of a relation
+	row        rowKeys
 	sel        selection
 	blockDraws [blockLen]uint64
 }
 
-// uniform returns the places, ascending, of the k nodes of the smallest Fold(base, key) in an ascending row, v itself left out, and how many there are without v.
-// rels are the relations of the row's edges, which are folded in too, or nil. k is at least 1. The places are valid until the
-// next call. Expected O(len(row)): it looks for draws up to a limit that leaves few more than k, and again with a higher one where those
+// newPicker makes a picker; relKeys may be nil.
+func newPicker(keys, relKeys []uint64) picker {
+	return picker{keys: keys, relKeys: relKeys, row: rowKeys{of: -1}}
+}
+
+// uniform returns the places, ascending, of the k entries of the row that was gathered last that have the smallest Fold(base, key), entries to the node itself left
+// out; of all where there are no more. rels are the relations of the row's edges, which are folded in too, or nil. k is at least 1. The places are valid until the
+// next call. Expected O(length of the row): it looks for draws up to a limit that leaves few more than k, and again with a higher one where those
 // don't suffice.
-func (p *picker) uniform(base uint64, v int32, row, rels []int32, k int) (places []int32, numNeighbours int) {
+func (p *picker) uniform(base uint64, rels []int32, k int) (places []int32) {
 	sel := &p.sel
 	for want := k; ; want = 2*want + 8 {
-		loops, limit := 0, likelyLimit(want, len(row))
+		limit := likelyLimit(want, len(p.row.keys))
 		sel.n = 0
-		for start := 0; start < len(row); start += blockLen {
-			end := min(start+blockLen, len(row))
-			sel.reserve(end - start + 1)
-			draws := p.blockDraws[:end-start]
-			at := drawBlock(draws, base, row[start:end], p.keys, v)
-			if rels != nil {
-				for i, rel := range rels[start:end] {
-					draws[i] = graph.Fold(draws[i], p.relKeys[rel])
-				}
-			}
-			first := at
-			for ; at >= 0 && at < len(draws) && row[start+at] == v; at++ {
-				draws[at] = math.MaxUint64 // so that it is left out, unless the limit takes all
-			}
-			sel.addBelow(draws, start, limit)
-			if first >= 0 {
-				loops += at - first
-				if limit == math.MaxUint64 {
-					sel.drop(start+first, start+at)
-				}
-			}
+		for _, b := range p.row.blocks {
+			sel.reserve(b[1] - b[0] + 1)
+			sel.addBelow(p.draw(base, b, rels), b[0], limit)
 			if sel.n > 2*k+slackLen {
 				limit = sel.cutEven(k, limit)
 			}
 		}
-		if numNeighbours = len(row) - loops; sel.n >= min(k, numNeighbours) {
+		if sel.n >= min(k, p.row.numNeighbours()) {
 			sel.cutEven(k, limit)
-			return sel.places[:sel.n], numNeighbours
+			return sel.places[:sel.n]
 		}
 	}
 }
 
-// drawBlock sets draws[i] to Fold(base, keys[block[i]]). It returns the first place of v in the block, -1 where it isn't there.
-func drawBlock(draws []uint64, base uint64, block []int32, keys []uint64, v int32) (first int) {
-	first = -1
-	for i, u := range block {
-		draws[i] = graph.Fold(base, keys[u])
-		if u == v && first < 0 {
-			first = i
+// draw returns the draws of a block of the row; until the next call.
+func (p *picker) draw(base uint64, block [2]int, rels []int32) []uint64 {
+	keys := p.row.keys[block[0]:block[1]]
+	draws := p.blockDraws[:len(keys)]
+	for i, key := range keys {
+		draws[i] = graph.Fold(base, key)
+	}
+	if rels != nil {
+		for i, rel := range rels[block[0]:block[1]] {
+			draws[i] = graph.Fold(draws[i], p.relKeys[rel])
 		}
 	}
-	return first
+	return draws
 }
