@@ -111,6 +111,9 @@ func NewSampler(in *graph.CSR, keys []uint64, opt Options, memo *Memo) *Sampler 
 	case (opt.RelKeys != nil) != (in.Rel != nil):
 		panic(fmt.Sprintf("sample: keys of relations: %t, rows with relations: %t", opt.RelKeys != nil, in.Rel != nil))
 	}
+	if memo != nil {
+		keys = memo.keysOf(keys)
+	}
 	s := &Sampler{picker: newPicker(keys, opt.RelKeys), in: in, opt: opt, memo: memo, nodes: newPlaceTable(n)}
 	s.batch.HopNodes = make([]int, len(opt.Fanout)+1)
 	s.batch.Layers = make([]Layer, len(opt.Fanout))
@@ -251,7 +254,7 @@ type placeTable struct {
 
 func newPlaceTable(numNodes int) placeTable {
 	numWords := (numNodes + 63) / 64
-	return placeTable{make([]int32, numNodes), make([]uint64, numWords), make([]uint64, numWords), make([]uint64, (numWords+63)/64)}
+	return placeTable{makeHuge[int32](numNodes), make([]uint64, numWords), make([]uint64, numWords), make([]uint64, (numWords+63)/64)}
 }
 
 // forget takes all nodes of the batch out of it.
