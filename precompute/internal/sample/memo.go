@@ -11,7 +11,7 @@ import (
 
 // hubFactor: a node with more than this many times the fanout of neighbours is a hub,
 // whose draws a Memo keeps. At 2 the kept draws of one hop need at most about two bytes for each entry
-// of the in-rows, and a draw that isn't kept looks at 2 candidates for each one taken.
+// of the in-rows, twice or three times that where places and importances are kept too, and a draw that isn't kept looks at 2 candidates for each one taken.
 const hubFactor = 2
 
 // Memo keeps the draws of hubs, so that each is made once per variant and hop, however

@@ -37,6 +37,71 @@ func TestDrawValues(t *testing.T) {
 	}
 }
 
+// TestOtherDrawValues: worked values of the other draws, which a Python program of the rules in SPEC 8 gives too.
+func TestOtherDrawValues(t *testing.T) {
+	a, b := keyOf("a"), keyOf("b")
+	for _, c := range []struct {
+		name      string
+		got, want uint64
+	}{
+		{"labor, of b at hop 1", LaborDraw(1, 0, 1, b), 0x94ac4e368cc077d3},
+		{"labor, of a negative seed", LaborDraw(-5, 3, 2, a), 0xdd7d4e3741f04a09},
+		{"of a relation", graph.Fold(Draw(1, 0, 1, a, b), keyOf("likes")), 0xd37f31f7d571f29f},
+		{"as a number", math.Float64bits(unit(Draw(1, 0, 1, a, b))), math.Float64bits(0.28239133137622685)},
+		{"priority of weight 3", priority(3, Draw(1, 0, 1, a, b)), math.Float64bits(10.623555565178215)},
+		{"place of negative 1 of a, b among 1000", uint64(below(graph.Hash(forNegative, 1, 0, a, b, 1), 1000)), 765},
+		{"place of fixed negative 0", uint64(below(graph.Hash(forFixed, 1, a, b, 0), 1000)), 391},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %#x, want %#x", c.name, c.got, c.want)
+		}
+	}
+	// The same through Negatives: without edges every other node of 1,001 is a non-neighbour, a (number 0) is followed by number 1 and so on.
+	edges, err := NewNonEdges(&graph.CSR{Indptr: make([]int64, 1002)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := make([]uint64, 1001)
+	keys[0], keys[1000] = a, b
+	draw := NewNegatives(edges, keys, NegativeOptions{K: 3, Seed: 1})
+	if src, dst := draw.Append(nil, nil, 0, 0, 1000); !slices.Equal(src, []int32{0, 0, 521}) || !slices.Equal(dst, []int32{321, 766, 1000}) {
+		t.Errorf("negatives %v -> %v", src, dst)
+	}
+	if src, dst := draw.AppendFixed(nil, nil, 0, 1000); src[0] != 0 || dst[0] != 392 {
+		t.Errorf("fixed negative %d -> %d", src[0], dst[0])
+	}
+}
+
+// TestLaborShared: two nodes of equal degree that share all neighbours take the same ones, and a batch of such nodes has fewer distinct rows than uniform draws give.
+func TestLaborShared(t *testing.T) {
+	var src, dst []int32
+	for v := range int32(20) {
+		for u := int32(20); u < 220; u++ {
+			src, dst = append(src, u), append(dst, v)
+		}
+	}
+	g, err := graph.Build(context.Background(), 220, src, dst, nil, graph.Options{Directed: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := map[Method]int{}
+	for _, method := range []Method{Uniform, Labor} {
+		s := NewSampler(&g.In, testKeys(220), Options{Fanout: []int{10}, Method: method, Seed: 1}, nil)
+		b := s.Sample(0, numbers(20))
+		count[method] = len(b.Nodes) - 20
+		layer := &b.Layers[0]
+		first := layer.Indices[:layer.Indptr[1]]
+		for d := 1; method == Labor && d < 20; d++ {
+			if !slices.Equal(layer.Indices[layer.Indptr[d]:layer.Indptr[d+1]], first) {
+				t.Errorf("node %d takes others than node 0", d)
+			}
+		}
+	}
+	if count[Labor] > 30 || count[Uniform] < 80 {
+		t.Errorf("20 nodes take %d distinct ones by labor, %d uniformly", count[Labor], count[Uniform])
+	}
+}
+
 // keyOf returns the key of an external id, as a snapshot stores it.
 func keyOf(id string) uint64 {
 	sum := sha256.Sum256([]byte(id))
