@@ -36,9 +36,9 @@ func readRows(t *testing.T, file string) [][]string {
 	return rows[1:]
 }
 
-// TestFanoutCase is case 49 from its file, by every method: a neighbour is taken once, all of them where the fanout is their number or more, and the mean over what is
+// TestCase49FanoutByEveryMethod is case 49 from its file, by every method: a neighbour is taken once, all of them where the fanout is their number or more, and the mean over what is
 // taken of an unweighted row is that over all where all are.
-func TestFanoutCase(t *testing.T) {
+func TestCase49FanoutByEveryMethod(t *testing.T) {
 	g := readCase(t, "49-fanout-above-degree/edges.csv")
 	g.in.Weight = make([]float32, g.in.NumEntries())
 	for e := range g.in.Weight {
@@ -66,8 +66,8 @@ func TestFanoutCase(t *testing.T) {
 	}
 }
 
-// TestLastPartialBatch is case 53: 10 train nodes in batches of 4 are 4, 4 and 2, in one of 64 they are 10, each exactly once, in every order.
-func TestLastPartialBatch(t *testing.T) {
+// TestCase53LastPartialBatch is case 53: 10 train nodes in batches of 4 are 4, 4 and 2, in one of 64 they are 10, each exactly once, in every order.
+func TestCase53LastPartialBatch(t *testing.T) {
 	g := readCase(t, "53-last-partial-batch/edges.csv")
 	var train []int32
 	labels := Labels{Class: make([]int32, len(g.ids)), NumClasses: 2}

@@ -202,8 +202,8 @@ func TestNegativesUniform(t *testing.T) {
 	}
 }
 
-// TestNegativesDense is case 51: in a complete graph there is none, in one of a single missing pair it is always that one, and both at once.
-func TestNegativesDense(t *testing.T) {
+// TestCase51NegativesDense is case 51: in a complete graph there is none, in one of a single missing pair it is always that one, and both at once.
+func TestCase51NegativesDense(t *testing.T) {
 	for _, c := range []struct {
 		file  string
 		total int64

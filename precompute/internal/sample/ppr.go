@@ -300,8 +300,9 @@ func ListPPR(ctx context.Context, in *graph.CSR, keys []uint64, seeds []int32, o
 	}
 	parts := make([][]int32, (len(seeds)+listRows-1)/listRows) // the rows of each run of seeds
 	list := &PPRLists{Seeds: seeds, Indptr: make([]int64, len(seeds)+1)}
-	var next, done atomic.Int64
+	var next atomic.Int64
 	var mu sync.Mutex
+	var done int64
 	var wg sync.WaitGroup
 	for t := range max(threads, 1) {
 		p := first
@@ -324,9 +325,10 @@ func ListPPR(ctx context.Context, in *graph.CSR, keys []uint64, seeds []int32, o
 					list.Indptr[i*listRows+j+1] = int64(len(row))
 				}
 				parts[i] = rows
-				if n := done.Add(int64(len(run))); progress != nil {
+				if progress != nil {
 					mu.Lock()
-					progress(n, int64(len(seeds)))
+					done += int64(len(run))
+					progress(done, int64(len(seeds)))
 					mu.Unlock()
 				}
 			}

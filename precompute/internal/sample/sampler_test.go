@@ -149,9 +149,9 @@ func (n *named) drawn(seed int64, fanout int, id string) []string {
 	return list
 }
 
-// TestFanoutAboveDegree is case 49: without replacement each neighbour is taken once, also
+// TestCase49FanoutAboveDegree is case 49: without replacement each neighbour is taken once, also
 // where its edge is listed twice and the fanout is above the degree.
-func TestFanoutAboveDegree(t *testing.T) {
+func TestCase49FanoutAboveDegree(t *testing.T) {
 	g := namedGraph(t, []string{"c", "n1", "n2", "n3"}, [][2]string{{"c", "n1"}, {"c", "n2"}, {"c", "n3"}, {"c", "n1"}})
 	for _, fanout := range []int{5, 3, All} {
 		if got := g.drawn(1, fanout, "c"); !slices.Equal(got, []string{"n1", "n2", "n3"}) {

@@ -2,7 +2,6 @@ package sample
 
 import (
 	"fmt"
-	"math/bits"
 	"slices"
 	"sort"
 
@@ -165,14 +164,6 @@ func newNodeSet(numNodes int) nodeSet { return make(nodeSet, (numNodes+63)/64) }
 
 func (s nodeSet) add(v int32)      { s[v>>6] |= 1 << (v & 63) }
 func (s nodeSet) has(v int32) bool { return s[v>>6]>>(v&63)&1 == 1 }
-
-// len returns the number of nodes in the set.
-func (s nodeSet) len() (n int) {
-	for _, word := range s {
-		n += bits.OnesCount64(word)
-	}
-	return n
-}
 
 // checkKeys panics where there isn't a key for each node.
 func checkKeys(in *graph.CSR, keys []uint64) {
