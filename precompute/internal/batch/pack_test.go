@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prelift/prelift/format"
 	"github.com/prelift/prelift/precompute/internal/sample"
@@ -462,5 +464,46 @@ func BenchmarkPack(b *testing.B) {
 				b.ReportMetric(float64(m.Bytes)*float64(b.N)/b.Elapsed().Seconds()/1e6, "MB/s")
 			})
 		}
+	}
+}
+
+// BenchmarkGatherRows brings the rows of all batches of a variant of the graph of BenchmarkPack, without files: row by row, and in one walk
+// through the table, in turn.
+func BenchmarkGatherRows(b *testing.B) {
+	snap := skewed(18, 6_200_000).open(b)
+	for _, dtype := range []string{"f32", "f16", "int8"} {
+		_, plan, err := Resolve(context.Background(), snap, params(func(p *format.BatchParams) {
+			p.Fanout, p.Variants, p.Eval, p.Store, p.Order, p.DType = []int{15, 10}, 1, None, StorePacked, sample.Random, dtype
+		}), Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(dtype, func(b *testing.B) {
+			a := newAssembler(plan.source)
+			defer a.release()
+			var byRow, inOrder time.Duration
+			for b.Loop() {
+				p := &packer{a: a, budgetBytes: 1 << 40, add: func(*record) error { return nil }}
+				for number := range plan.NumBatches {
+					r := a.batch(number)
+					start := time.Now()
+					if err := r.sections[len(r.sections)-1].Write(io.Discard); err != nil {
+						b.Fatal(err)
+					}
+					byRow += time.Since(start)
+					if err := p.put(r); err != nil {
+						b.Fatal(err)
+					}
+				}
+				start := time.Now()
+				if err := p.flush(); err != nil {
+					b.Fatal(err)
+				}
+				inOrder += time.Since(start)
+			}
+			rows := float64(plan.NumRows) * float64(b.N)
+			b.ReportMetric(rows/byRow.Seconds()/1e6, "Mrows/s-by-row")
+			b.ReportMetric(rows/inOrder.Seconds()/1e6, "Mrows/s-in-order")
+		})
 	}
 }
