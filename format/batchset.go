@@ -42,6 +42,7 @@ type BatchParams struct {
 	Seed           Int      `json:"seed"`
 	BatchesPerFile int      `json:"batches_per_file"`
 	LinkFeatures   string   `json:"link_features"` // auto (also for copy) or none
+	IndexCodec     string   `json:"index_codec"`   // bits or raw, Codec names: of the integers of a batch
 }
 
 // BatchMaxima bound every training batch of the set, so that a trainer can allocate

@@ -62,7 +62,7 @@ func (s *Set) NewLoader(o LoaderOptions) (*Loader, error) {
 		gathered = int(m.Maxima.Nodes) * s.NumFeatures() // no more than the table that was checked
 	}
 	for range o.Ring {
-		b := &Batch{rows: make([]float32, gathered), give: l.free}
+		b := &Batch{rows: make([]float32, gathered), coded: make([]codedBlock, o.Layers), give: l.free}
 		for range o.Layers {
 			b.Blocks, b.Coefs = append(b.Blocks, &backend.Block{}), append(b.Coefs, &backend.Coef{})
 		}
@@ -207,7 +207,7 @@ func (l *Loader) fill(b *Batch) error {
 	if err := s.checkBatchHead(rec, b.Number); err != nil {
 		return err
 	}
-	if err := l.blocks(b); err != nil {
+	if err := format.Guard(b.Place(), func() error { return l.blocks(b) }); err != nil {
 		return err
 	}
 	b.Targets.Class = rec.Int32s(format.SeedsLabel, format.AnyLayer)
@@ -232,7 +232,7 @@ func (l *Loader) blocks(b *Batch) error {
 		if !l.set.Full() {
 			layer = uint16(i + rec.NumLayers - l.o.Layers)
 		}
-		if err := blockOf(rec, layer, l.o.Coef, rec, b.Blocks[i], b.Coefs[i]); err != nil {
+		if err := blockOf(rec, layer, l.o.Coef, rec, b.Blocks[i], b.Coefs[i], &b.coded[i]); err != nil {
 			return err
 		}
 	}
@@ -257,10 +257,12 @@ func (l *Loader) features(b *Batch) error {
 	default:
 		start := time.Now()
 		b.Features = b.rows[:b.NumNodes*dim]
-		numbers := b.record.Int32s(format.NodesNumber, format.AnyLayer)[:b.NumNodes]
 		err := format.Guard(b.Place(), func() error {
-			gather(b.Features, s.Features(), numbers, dim)
-			return nil
+			numbers, err := b.record.Int32sIn(&b.numbers, format.NodesNumber, format.AnyLayer)
+			if err == nil {
+				gather(b.Features, s.Features(), numbers[:b.NumNodes], dim)
+			}
+			return err
 		})
 		b.GatherTime = time.Since(start)
 		return err

@@ -33,6 +33,8 @@ func TestPython(t *testing.T) {
 	bits.ToBits()
 	packed, inner := fanout(2, 3), fanout(3, 2)
 	packed.Store, inner.Transpose = "packed", "inner"
+	coded := fanout(2, 3)
+	coded.IndexCodec = "bits"
 	for _, c := range []struct {
 		name    string
 		graph   *feedtest.Graph
@@ -41,6 +43,7 @@ func TestPython(t *testing.T) {
 	}{
 		{"ids", g, fanout(2, 3), LoaderOptions{Coef: format.CoefGCN, Layers: 2}},
 		{"one layer of two", g, fanout(2, 3), LoaderOptions{Coef: format.CoefMean, Layers: 1}},
+		{"coded", g, coded, LoaderOptions{Coef: format.CoefGCN, Layers: 2}},
 		{"packed", g, packed, LoaderOptions{Coef: format.CoefMean, Layers: 2}},
 		{"packed, no layers", g, packed, LoaderOptions{Coef: format.CoefGCN, Layers: 0}},
 		{"bits", bits, inner, LoaderOptions{Coef: format.CoefGCN, Layers: 2}},
