@@ -48,6 +48,7 @@ type BatchParams struct {
 	Seed           Int      `json:"seed"`
 	BatchesPerFile int      `json:"batches_per_file"`
 	LinkFeatures   string   `json:"link_features"` // auto (also for copy) or none
+	IndexCodec     string   `json:"index_codec"`   // bits or raw, Codec names: of the integers of a batch
 }
 
 // RowError says what the type of the feature rows changes: of a number x by at most max(Relative*|x|, Absolute).

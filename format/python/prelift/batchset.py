@@ -20,7 +20,7 @@ from .tables import Ids, Names
 KIND = "batch_set"
 _NO_ID = bytes(32)
 
-PARAMS: Fields = {name: is_string for name in ("task", "mode", "transpose", "store", "dtype", "eval", "order", "link_features")} | {
+PARAMS: Fields = {name: is_string for name in ("task", "mode", "transpose", "store", "dtype", "eval", "order", "link_features", "index_codec")} | {
     name: is_small for name in ("batch_size", "variants", "split", "batches_per_file")} | {
     "fanout": array(is_small), "norm": array(is_string), "seed": is_int, "hot_rows": is_number, "group": is_small}
 _COUNTS = ("num_nodes", "num_features", "num_classes", "num_batches", "batches_per_variant", "num_seeds", "num_rows", "num_sampled_edges", "num_eval_blocks",

@@ -58,6 +58,7 @@ func batchesCommand(env *command.Env) *cobra.Command {
 	fl.StringVar(&p.Order, "order", p.Order, "order of the seeds: auto, locality or random")
 	fl.Int64Var(&f.seed, "seed", int64(p.Seed), "seed of every draw")
 	fl.IntVar(&p.BatchesPerFile, "batches-per-file", p.BatchesPerFile, "batches in a file")
+	fl.StringVar(&p.IndexCodec, "index-codec", p.IndexCodec, "how node lists and blocks are stored: bits (less than half as large, decoded as batches load) or raw (used where it is mapped)")
 	fl.StringVar(&p.LinkFeatures, "link-features", p.LinkFeatures, "feature table in the set: auto (reflink, hard link or copy), copy or none")
 	fl.Float64Var(&f.maxAmplification, "max-amplification", 0, "most bytes of one variant over bytes of the feature table; 0 for no bound")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print what would be written, and write nothing")

@@ -33,6 +33,8 @@ func TestPython(t *testing.T) {
 	bits.ToBits()
 	packed, inner := fanout(2, 3), fanout(3, 2)
 	packed.Store, inner.Transpose = "packed", "inner"
+	coded := fanout(2, 3)
+	coded.IndexCodec = "bits"
 	with := func(dtype, store string, hotRows float64, group int) format.BatchParams {
 		p := fanout(2, 3)
 		p.DType, p.Store, p.HotRows, p.Group, p.BatchesPerFile = dtype, store, hotRows, group, 4
@@ -47,6 +49,7 @@ func TestPython(t *testing.T) {
 	}{
 		{"ids", g, fanout(2, 3), LoaderOptions{Coef: format.CoefGCN, Layers: 2}},
 		{"one layer of two", g, fanout(2, 3), LoaderOptions{Coef: format.CoefMean, Layers: 1}},
+		{"coded", g, coded, LoaderOptions{Coef: format.CoefGCN, Layers: 2}},
 		{"packed", g, packed, LoaderOptions{Coef: format.CoefMean, Layers: 2}},
 		{"packed, no layers", g, packed, LoaderOptions{Coef: format.CoefGCN, Layers: 0}},
 		{"bits", bits, inner, LoaderOptions{Coef: format.CoefGCN, Layers: 2}},
