@@ -21,6 +21,7 @@ import (
 const (
 	partialSuffix = ".partial" // the directory being filled
 	stateSuffix   = ".state"   // lock, journal of finished files, stamps of the inputs
+	partsSuffix   = ".parts"   // parts of it that several processes write, each an artefact of its own
 )
 
 // ErrBusy says that another job is building the same artefact.
@@ -40,6 +41,7 @@ type Job struct {
 	done    map[string]FileInfo
 	journal *os.File
 	stamps  *stampFile // for Publish to save
+	then    func() error
 	later   func() (Digest, error)
 }
 
@@ -101,6 +103,13 @@ func (j *Job) Await() error {
 	return j.Resume(key)
 }
 
+// PartsDir returns the directory beside the artefact out, of that kind, in which its parts are built. It need not be there; out is refused as
+// Lock refuses it.
+func PartsDir(out, kind string) (string, error) {
+	out, err := resolveOut(out, kind)
+	return out + partsSuffix, err
+}
+
 // resolveOut makes out absolute, follows a symbolic link at its end, and refuses what
 // Publish must not replace: anything but an artefact of that kind, and places within one.
 func resolveOut(out, kind string) (string, error) {
@@ -113,8 +122,10 @@ func resolveOut(out, kind string) (string, error) {
 	} else if _, err := os.Lstat(out); err == nil {
 		return "", fmt.Errorf("output %s is a symbolic link to nowhere; name another directory or remove it", out)
 	}
-	if strings.HasSuffix(out, partialSuffix) || strings.HasSuffix(out, stateSuffix) {
-		return "", fmt.Errorf("output %s: names that end in %s or %s are for what stands beside an artefact; name another", out, partialSuffix, stateSuffix)
+	for _, suffix := range []string{partialSuffix, stateSuffix, partsSuffix} {
+		if strings.HasSuffix(out, suffix) {
+			return "", fmt.Errorf("output %s: names that end in %s are for what stands beside an artefact; name another", out, suffix)
+		}
 	}
 	for dir := filepath.Dir(out); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if isArtefact(dir) {
@@ -247,7 +258,7 @@ func (j *Job) openJournal(key Digest) error {
 	if err := j.resume(key); err != nil {
 		// Nothing to go on from: start afresh.
 		j.done = map[string]FileInfo{}
-		if err := os.RemoveAll(j.Dir); err != nil {
+		if err := removeOwned(j.Dir); err != nil {
 			return err
 		}
 		if err := os.Remove(j.journalPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -414,8 +425,28 @@ func (j *Job) Publish(manifest any, check func(dir string) error) (Digest, error
 			return id, err
 		}
 	}
+	if err := j.afterwards(); err != nil {
+		return id, err
+	}
 	j.unlock()
 	return id, nil
+}
+
+// Then has Publish call f when all else is done, but for the lock. What f removes may share its inodes with the artefact's files (whose
+// ctime that changes): they are stamped again.
+func (j *Job) Then(f func() error) { j.then = f }
+
+func (j *Job) afterwards() (err error) {
+	if j.then == nil {
+		return nil
+	}
+	if err = j.then(); err != nil || j.stamps == nil {
+		return err
+	}
+	if j.stamps.Outputs, err = statFiles(j.Out); err != nil {
+		return err
+	}
+	return j.stamps.save(j.state)
 }
 
 // Remember has Publish save what the artefact comes of, for UpToDate: the parameters' key
@@ -431,10 +462,58 @@ func (j *Job) Abort(keep bool) {
 		return
 	}
 	if !keep {
-		os.RemoveAll(j.Dir)
+		removeOwned(j.Dir)
 		os.Remove(j.journalPath())
 	}
 	j.giveUp()
+}
+
+// Interrupted reports whether OUT.state has the journal of a job that didn't come to its end.
+func (j *Job) Interrupted() bool {
+	_, err := os.Stat(j.journalPath())
+	return err == nil
+}
+
+// Discard ends the job and removes OUT with all that stands beside it. A kill meanwhile leaves OUT or none.
+func (j *Job) Discard() error {
+	if err := removeOwned(j.Dir); err != nil {
+		return err
+	}
+	if err := os.Rename(j.Out, j.Dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := removeOwned(j.Dir); err != nil {
+		return err
+	}
+	for _, path := range []string{j.journalPath(), filepath.Join(j.state, stampsName)} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	j.giveUp()
+	return nil
+}
+
+// removeOwned removes a directory of ours that is no artefact, or no longer one. It is marked as ours until it is gone, so that a job after a
+// kill knows what is left of it (on a full disk perhaps not).
+func removeOwned(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	os.WriteFile(filepath.Join(dir, ownerName), nil, 0o644)
+	for _, e := range entries {
+		if e.Name() == ownerName {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(dir)
 }
 
 // replaceDir renames the directory from to to. Where to exists the two are exchanged
@@ -444,7 +523,7 @@ func replaceDir(from, to string) error {
 	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_EXCHANGE)
 	switch {
 	case err == nil:
-		return os.RemoveAll(from)
+		return removeOwned(from)
 	case errors.Is(err, unix.ENOENT):
 		return os.Rename(from, to)
 	}
