@@ -329,7 +329,7 @@ func (j *Job) removeUnfinished() error {
 	for i, name := range names {
 		paths[i] = j.Path(name)
 	}
-	infos, errs := digestFiles(context.Background(), paths, nil)
+	infos, errs := DigestFiles(context.Background(), paths, nil)
 	for i, name := range names {
 		if errs[i] != nil || infos[i] != j.done[name] {
 			delete(j.done, name)

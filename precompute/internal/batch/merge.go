@@ -257,6 +257,7 @@ func (ps *parts) link(ctx context.Context, job *format.Job, opt Options) error {
 	}
 	var linked []member
 	var paths []string
+	totalBytes := int64(0)
 	for i, m := range ps.manifests {
 		for _, want := range m.Files {
 			if err := ctx.Err(); err != nil {
@@ -272,30 +273,39 @@ func (ps *parts) link(ctx context.Context, job *format.Job, opt Options) error {
 			if err := format.LinkOrCopy(filepath.Join(ps.jobs[i].Out, want.Name), path, Auto); err != nil {
 				return ps.partError(m.Part(), err)
 			}
-			linked, paths = append(linked, member{m.Part(), want}), append(paths, path)
+			linked, paths, totalBytes = append(linked, member{m.Part(), want}), append(paths, path), totalBytes+int64(want.SizeBytes)
 		}
 	}
-	var progress sync.Mutex
-	stamps, err := format.StampInputs(ctx, paths, func(done, total int64) {
-		if opt.Progress != nil {
-			progress.Lock()
-			defer progress.Unlock()
-			opt.Progress("check parts", done, total)
-		}
-	})
-	if err != nil {
+	infos, errs := format.DigestFiles(ctx, paths, opt.counter("check parts", totalBytes))
+	if err := ctx.Err(); err != nil {
 		return err
 	}
 	for i, l := range linked {
-		if got := stamps[i]; got.SHA256 != l.info.SHA256 || got.SizeBytes != l.info.SizeBytes {
+		if errs[i] != nil {
+			return ps.partError(l.part, errs[i])
+		}
+		if infos[i] != l.info {
 			return ps.partError(l.part, faultf(format.ErrChecksum, l.info.Name, "%d bytes of SHA-256 %s, the part's manifest says %d of %s",
-				got.SizeBytes, got.SHA256.Hex()[:16], l.info.SizeBytes, l.info.SHA256.Hex()[:16]))
+				infos[i].SizeBytes, infos[i].SHA256.Hex()[:16], l.info.SizeBytes, l.info.SHA256.Hex()[:16]))
 		}
 		if err := job.Enter(l.info); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// counter returns a function that adds up and reports what is done of a step, and may be called by several goroutines at a time.
+func (opt *Options) counter(step string, total int64) func(n int64) {
+	var mu sync.Mutex
+	done := int64(0)
+	return func(n int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		if done += n; opt.Progress != nil {
+			opt.Progress(step, done, total)
+		}
+	}
 }
 
 // discard removes the parts, and OUT.parts if nothing else is in it.

@@ -81,8 +81,8 @@ func PartDir(out string, p Part) (string, error) {
 }
 
 // of returns the part's own of all shards of a set: of the batch files a run, in order, so that a process has few variants (each
-// costs it an order of the seeds, and the draws of hubs); of the evaluation files a run counted from the other end, so that where there are few
-// of either, not one process has them all; and the first part the rest.
+// costs it an order of the seeds, and the draws of hubs); of the evaluation files a run too, but parts are counted from the last one, so that where there
+// are few of either, not one process has them all; and the first part the rest.
 func (p Part) of(all []shard) []shard {
 	own, numBefore := []shard{}, map[format.FileKind]int{}
 	count := map[format.FileKind]int{}
@@ -97,13 +97,23 @@ func (p Part) of(all []shard) []shard {
 		case format.FileBatches:
 			mine = p.has(i, n)
 		case format.FileEval:
-			mine = p.has(n-1-i, n)
+			mine = Part{p.Count - 1 - p.Index, p.Count}.has(i, n)
 		}
 		if mine {
 			own = append(own, s)
 		}
 	}
 	return own
+}
+
+// NumFiles returns how many files of the planned set the part writes, and how many the set has.
+func (p Part) NumFiles(plan *Plan) (own, all int) {
+	shards, linked := plan.source.shards(), len(linkedFiles(plan.source.snap, &plan.source.params))
+	own, all = len(p.of(shards)), len(shards)+linked
+	if p.linksFiles() {
+		own += linked
+	}
+	return own, all
 }
 
 // has reports whether the i-th of n things, dealt in runs, is the part's.
@@ -131,10 +141,13 @@ type PartManifest struct {
 	Set           format.BatchSet `json:"set"`   // without files and what is counted in them
 	Names         []string        `json:"names"` // of all files of the set, sorted
 
-	NumBatches format.Int        `json:"num_batches"` // in the part's own files
-	Bytes      format.Int        `json:"bytes"`       // of its training shards
-	EvalBytes  format.Int        `json:"eval_bytes"`
-	Files      []format.FileInfo `json:"files"` // the part's own
+	// Of the part's own files.
+	NumBatches      format.Int        `json:"num_batches"`
+	NumRows         format.Int        `json:"num_rows"`
+	NumSampledEdges format.Int        `json:"num_sampled_edges"`
+	Bytes           format.Int        `json:"bytes"` // of training shards
+	EvalBytes       format.Int        `json:"eval_bytes"`
+	Files           []format.FileInfo `json:"files"`
 }
 
 // Part returns which part it is.
@@ -174,7 +187,8 @@ func WritePart(ctx context.Context, job *format.Job, snap *snapshot.Snapshot, p 
 	if err := addFiles(&own, w.files, job.Path); err != nil {
 		return nil, err
 	}
-	m.Files, m.Bytes, m.EvalBytes = append(m.Files, own.Files...), own.Bytes, own.EvalBytes
+	m.NumRows, m.NumSampledEdges, m.Bytes, m.EvalBytes = own.NumRows, own.NumSampledEdges, own.Bytes, own.EvalBytes
+	m.Files = append(m.Files, own.Files...)
 	for _, shard := range part.of(s.shards()) {
 		if shard.kind == format.FileBatches {
 			m.NumBatches += format.Int(shard.last - shard.first)
