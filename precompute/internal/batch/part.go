@@ -80,28 +80,23 @@ func PartDir(out string, p Part) (string, error) {
 	return filepath.Join(parts, p.dirName()), err
 }
 
-// of returns the part's own of all shards of a set: of the batch files a run, in order, so that a process has few variants (each
-// costs it an order of the seeds, and the draws of hubs); of the evaluation files a run too, but parts are counted from the last one, so that where there
-// are few of either, not one process has them all; and the first part the rest.
+// of returns the part's own of all shards of a set: of the batch files a run, in order, so that a process has few variants (each costs it an order of
+// the seeds, and the draws of hubs). Of every other kind of file it has a run too, but parts are counted from the last one for these: where there
+// are few files of each kind, not one process has them all.
 func (p Part) of(all []shard) []shard {
-	own, numBefore := []shard{}, map[format.FileKind]int{}
-	count := map[format.FileKind]int{}
+	own, numBefore, count := []shard{}, map[format.FileKind]int{}, map[format.FileKind]int{}
 	for _, s := range all {
 		count[s.kind]++
 	}
 	for _, s := range all {
-		i, n := numBefore[s.kind], count[s.kind]
-		numBefore[s.kind]++
-		mine := p.Index == 0
-		switch s.kind {
-		case format.FileBatches:
-			mine = p.has(i, n)
-		case format.FileEval:
-			mine = Part{p.Count - 1 - p.Index, p.Count}.has(i, n)
+		q := p
+		if s.kind != format.FileBatches {
+			q.Index = p.Count - 1 - p.Index
 		}
-		if mine {
+		if q.has(numBefore[s.kind], count[s.kind]) {
 			own = append(own, s)
 		}
+		numBefore[s.kind]++
 	}
 	return own
 }
@@ -121,7 +116,7 @@ func (p Part) has(i, n int) bool {
 	return i >= n*p.Index/p.Count && i < n*(p.Index+1)/p.Count
 }
 
-// linksFiles reports whether the part has the snapshot's own files.
+// linksFiles reports whether the part has the snapshot's own files: one process may have to copy them.
 func (p Part) linksFiles() bool { return p.Index == 0 }
 
 // Request is what was asked for, before anything was settled.
