@@ -391,6 +391,7 @@ func (j *Job) Enter(info FileInfo) error { return j.log(journalEntry{File: &info
 // rename; an older artefact of that name is exchanged for it and then removed. check,
 // where given, opens the finished directory as a reader would; its error stops the
 // publication. After a success the job is over; after an error the caller ends it by Abort.
+// A kill at any time leaves the older artefact and a job that goes on from its finished files, or the new one, which is up to date.
 func (j *Job) Publish(manifest any, check func(dir string) error) (Digest, error) {
 	id, err := WriteManifest(j.Dir, manifest)
 	if err != nil {
@@ -407,6 +408,9 @@ func (j *Job) Publish(manifest any, check func(dir string) error) (Digest, error
 	if err := syncDir(j.Dir); err != nil {
 		return id, err
 	}
+	if err := j.saveStamps(id, j.Dir); err != nil { // of no meaning as long as OUT has another id
+		return id, err
+	}
 	if err := replaceDir(j.Dir, j.Out); err != nil {
 		return id, err
 	}
@@ -416,38 +420,40 @@ func (j *Job) Publish(manifest any, check func(dir string) error) (Digest, error
 	if err := syncDir(filepath.Dir(j.Out)); err != nil {
 		return id, err
 	}
-	if j.stamps != nil {
-		j.stamps.ID = id
-		if j.stamps.Outputs, err = statFiles(j.Out); err != nil {
-			return id, err
-		}
-		if err := j.stamps.save(j.state); err != nil {
-			return id, err
-		}
-	}
-	if err := j.afterwards(); err != nil {
+	if err := removeOwned(j.Dir); err != nil { // the older artefact
 		return id, err
+	}
+	if j.then != nil {
+		if err := j.then(); err != nil {
+			return id, err
+		}
+		if err := j.saveStamps(id, j.Out); err != nil {
+			return id, err
+		}
 	}
 	j.unlock()
 	return id, nil
 }
 
+// saveStamps saves the stamps of the inputs and of the artefact, which is in dir and will be OUT.
+func (j *Job) saveStamps(id Digest, dir string) (err error) {
+	if j.stamps == nil {
+		return nil
+	}
+	if j.stamps.Outputs, err = statFiles(dir); err != nil {
+		return err
+	}
+	for i := range j.stamps.Outputs {
+		s := &j.stamps.Outputs[i]
+		s.Path = filepath.Join(j.Out, filepath.Base(s.Path))
+	}
+	j.stamps.ID = id
+	return j.stamps.save(j.state)
+}
+
 // Then has Publish call f when all else is done, but for the lock. What f removes may share its inodes with the artefact's files (whose
 // ctime that changes): they are stamped again.
 func (j *Job) Then(f func() error) { j.then = f }
-
-func (j *Job) afterwards() (err error) {
-	if j.then == nil {
-		return nil
-	}
-	if err = j.then(); err != nil || j.stamps == nil {
-		return err
-	}
-	if j.stamps.Outputs, err = statFiles(j.Out); err != nil {
-		return err
-	}
-	return j.stamps.save(j.state)
-}
 
 // Remember has Publish save what the artefact comes of, for UpToDate: the parameters' key
 // and the inputs.
@@ -472,6 +478,23 @@ func (j *Job) Abort(keep bool) {
 func (j *Job) Interrupted() bool {
 	_, err := os.Stat(j.journalPath())
 	return err == nil
+}
+
+// removeLeft removes from beside an artefact that is up to date the older one that a job couldn't remove before it was killed. Finished files of
+// an interrupted job, which are for a set of other parameters, stay. Where a job holds the lock, or the place is read-only, nothing is done.
+func removeLeft(out string) {
+	j := &Job{Out: out, Dir: out + partialSuffix, state: out + stateSuffix}
+	if _, err := os.Stat(j.Dir); err != nil {
+		return
+	}
+	lock, err := tryLock(j.state)
+	if err != nil {
+		return
+	}
+	defer lock.Close()
+	if (isArtefact(j.Dir) || !j.Interrupted()) && j.checkOwned() == nil && removeOwned(j.Dir) == nil {
+		os.Remove(j.journalPath())
+	}
 }
 
 // Discard ends the job and removes OUT with all that stands beside it. A kill meanwhile leaves OUT or none.
@@ -517,13 +540,13 @@ func removeOwned(dir string) error {
 }
 
 // replaceDir renames the directory from to to. Where to exists the two are exchanged
-// atomically and the old one removed; a file system without exchange gets two renames,
-// between which to is absent.
+// atomically, so that from is the old one; a file system without exchange gets two renames,
+// between which to is absent, and the old one is removed.
 func replaceDir(from, to string) error {
 	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_EXCHANGE)
 	switch {
 	case err == nil:
-		return removeOwned(from)
+		return nil
 	case errors.Is(err, unix.ENOENT):
 		return os.Rename(from, to)
 	}

@@ -134,6 +134,7 @@ func UpToDate(ctx context.Context, out, kind string, key Digest, inputs []string
 	if changed {
 		saved.refresh(out + stateSuffix)
 	}
+	removeLeft(out)
 	return id, true, nil
 }
 
