@@ -1,4 +1,4 @@
-# The menu of actions. Needs Go, make and bash; nothing else. `make help` lists it.
+# The menu of actions. Needs Go, make and bash; format/python is tested where Python and NumPy are. `make help` lists it.
 SHELL := /bin/bash
 GO ?= go
 GOFMT = $(shell $(GO) env GOROOT)/bin/gofmt
@@ -10,7 +10,7 @@ DIR ?= data
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := all
-.PHONY: all build found test test-race test-kill vet fmt fmt-check ci demo data fuzz bench bench-large bench-load bench-snapshot acceptance clean help
+.PHONY: all build found test test-python python-adapters test-race test-kill vet fmt fmt-check ci demo data fuzz bench bench-large bench-load bench-snapshot acceptance clean help
 
 all: build found ## build bin/precompute and bin/trainer-gnn, and say what was found
 
@@ -21,8 +21,15 @@ build: ## build only
 found: ## say which tools are here
 	@GO="$(GO)" scripts/found
 
-test: ## run the tests, under two minutes on two cores
+test: ## run the tests, some minutes on two cores
 	$(GO) test ./...
+	scripts/python-tests
+
+test-python: ## run the tests of format/python alone
+	scripts/python-tests
+
+python-adapters: ## test format/python with PyTorch, PyG and DGL, in an environment of its own (.python; downloads from PyPI)
+	scripts/python-adapters
 
 test-race: ## run the short tests under the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -short ./...
@@ -66,8 +73,8 @@ bench-load: build ## how fast batches load, warm, for three batch sizes (about a
 acceptance: build ## the slow accuracy checks on real data (PRELIFT_DATA)
 	PRELIFT_ACCEPTANCE=1 $(GO) test -count=1 -v -timeout 60m -run '^Test(Accuracy|Acceptance)' ./...
 
-clean: ## remove bin and demo
-	rm -rf bin demo
+clean: ## remove bin, demo and .python
+	rm -rf bin demo .python
 
 help: ## list the actions
-	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18

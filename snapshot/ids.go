@@ -9,8 +9,9 @@ import (
 	"sort"
 )
 
-// intOf reads a canonical decimal integer of 64 bits: no sign but -, no leading zeros, no -0.
-func intOf(id []byte) (v int64, ok bool) {
+// CanonicalInt reads the one spelling of an integer of 64 bits: digits with an optional minus, no leading zeros, not -0. Where all ids
+// are such, CollationInteger orders them.
+func CanonicalInt(id []byte) (v int64, ok bool) {
 	digits := bytes.TrimPrefix(id, []byte{'-'})
 	negative := len(digits) < len(id)
 	if len(digits) == 0 || len(digits) > 19 || digits[0] == '0' && len(id) > 1 {
@@ -42,9 +43,9 @@ func keyOf(id []byte) uint64 {
 func (ids *IDs) search(id []byte) (node int32, ok bool) {
 	compare := func(v int32) int { return bytes.Compare(ids.At(v), id) }
 	if ids.Collation == CollationInteger {
-		want, _ := intOf(id)
+		want, _ := CanonicalInt(id)
 		compare = func(v int32) int {
-			x, _ := intOf(ids.At(v))
+			x, _ := CanonicalInt(ids.At(v))
 			return cmp.Compare(x, want)
 		}
 	}

@@ -237,7 +237,7 @@ func subset(a, b []string) bool {
 // find returns the base's node of an id, or the first one behind it. An id that the base's collation has no place for is nowhere.
 func (u *updater) find(id []byte) (node int32, ok bool) {
 	if u.baseIDs.Collation == CollationInteger {
-		if _, isInt := intOf(id); !isInt {
+		if _, isInt := CanonicalInt(id); !isInt {
 			return 0, false
 		}
 	}
@@ -263,7 +263,7 @@ func (u *updater) matchAdded() error {
 			}
 			continue
 		}
-		if _, isInt := intOf(id); m.Collation == CollationInteger && (!isInt || u.change.TextIDs) {
+		if _, isInt := CanonicalInt(id); m.Collation == CollationInteger && (!isInt || u.change.TextIDs) {
 			return &ChangeError{Role: u.roleOf(i), Src: string(id), Msg: "is an id that isn't ordered as an integer, as all of the base's are: the order of nodes would change", Hint: needsBuild}
 		}
 		u.added[i] = -1
@@ -292,8 +292,8 @@ func (u *updater) roleOf(id int) ChangeRole {
 
 func compareIDs(c Collation, a, b []byte) int {
 	if c == CollationInteger {
-		x, _ := intOf(a)
-		y, _ := intOf(b)
+		x, _ := CanonicalInt(a)
+		y, _ := CanonicalInt(b)
 		return cmp.Compare(x, y)
 	}
 	return bytes.Compare(a, b)
@@ -464,7 +464,7 @@ func (u *updater) checkCollation() error {
 	if m.Collation != CollationBytes || u.change.TextIDs || m.Params.Anonymised || len(u.gone) == 0 {
 		return nil // a new id changes nothing; an old one that goes might
 	}
-	isText := func(id []byte) bool { _, ok := intOf(id); return !ok }
+	isText := func(id []byte) bool { _, ok := CanonicalInt(id); return !ok }
 	wasText := slices.ContainsFunc(u.gone, func(v int32) bool { return isText(u.baseIDs.At(v)) })
 	if !wasText || slices.ContainsFunc(u.fresh, func(i int32) bool { return isText(u.change.Add.IDs.At(i)) }) {
 		return nil
@@ -824,7 +824,7 @@ func (u *updater) copyClasses(l, added *Labels) error {
 // sortClasses returns the distinct names in the order of class numbers: numerically if all are integers, else bytewise.
 func sortClasses(names []string) []string {
 	c := CollationInteger
-	if slices.ContainsFunc(names, func(name string) bool { _, ok := intOf([]byte(name)); return !ok }) {
+	if slices.ContainsFunc(names, func(name string) bool { _, ok := CanonicalInt([]byte(name)); return !ok }) {
 		c = CollationBytes
 	}
 	slices.SortFunc(names, func(a, b string) int { return compareIDs(c, []byte(a), []byte(b)) })

@@ -89,8 +89,8 @@ func (ids *IDs) less(a, b int32) bool {
 	if ids.Collation != CollationInteger {
 		return bytes.Compare(ids.At(a), ids.At(b)) < 0
 	}
-	x, okX := intOf(ids.At(a))
-	y, okY := intOf(ids.At(b))
+	x, okX := CanonicalInt(ids.At(a))
+	y, okY := CanonicalInt(ids.At(b))
 	return okX && okY && x < y
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestEmptyValues: a flag given as an empty text, as an unset variable makes it, is a mistake of usage, on the command line and in a file. Passed
@@ -95,9 +96,12 @@ func TestTmp(t *testing.T) {
 			t.Fatal(err)
 		}
 		cmd.Process.Signal(c.signal)
-		in.Close()
-		cmd.Wait()
-		if code := cmd.ProcessState.ExitCode(); c.signal == syscall.SIGHUP && code != 1 {
+		hangs := time.AfterFunc(20*time.Second, func() { in.Close() })
+		cmd.Wait() // standard input stays open, and silent
+		if !hangs.Stop() {
+			t.Errorf("%s: stops at the end of standard input only", c.name)
+		}
+		if code := cmd.ProcessState.ExitCode(); (c.signal == syscall.SIGHUP || c.signal == syscall.SIGTERM) && code != 1 {
 			t.Errorf("%s: %v, want exit code 1", c.name, cmd.ProcessState)
 		}
 		if left, _ := os.ReadDir(tmp); len(left) > 0 {

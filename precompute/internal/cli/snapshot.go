@@ -417,7 +417,7 @@ func (f *snapshotFlags) checkStdin() error {
 		switch {
 		case path != stdinPath:
 		case roles[i] != "edges":
-			return command.Usage("--%s -: only edges can come from standard input (--edges -); a file of the name - is ./-", roleFlag(roles[i]))
+			return command.Usage("--%s from -: only edges can come from standard input (--edges -); a file of the name - is ./-", roleFlag(roles[i]))
 		case seen:
 			return command.Usage("- is given twice: standard input is read once")
 		default:

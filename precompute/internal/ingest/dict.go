@@ -79,7 +79,7 @@ func (d *dict) direct(limit int64) {
 // add returns the number of id, a new one if need be, or a code.
 func (d *dict) add(id []byte) int32 {
 	if !d.isBytes.Load() {
-		if v, ok := canonicalInt(id); ok {
+		if v, ok := snapshot.CanonicalInt(id); ok {
 			return d.addInt(v)
 		}
 		if d.closed {
@@ -358,7 +358,7 @@ func (d *dict) addIntSpans(text []byte, places []uint64, nums []int32) (done int
 	for at := 0; at < len(places); {
 		n := 0
 		for n < batchIDs && at+n < len(places) {
-			v, ok := canonicalInt(unpack(text, places[at+n]))
+			v, ok := snapshot.CanonicalInt(unpack(text, places[at+n]))
 			if !ok {
 				break
 			}
@@ -487,14 +487,14 @@ func (d *dict) sorted(text bool, threads int) (snapshot.IDs, []int32) {
 func (d *dict) toInts() {
 	for i := range d.bytes {
 		for _, entry := range d.bytes[i].entries() {
-			if _, ok := canonicalInt(idOf(entry)); !ok {
+			if _, ok := snapshot.CanonicalInt(idOf(entry)); !ok {
 				return
 			}
 		}
 	}
 	d.ints = make([]intShard, numShards)
 	d.eachBytes(func(id []byte, num int32) {
-		v, _ := canonicalInt(id)
+		v, _ := snapshot.CanonicalInt(id)
 		hash := d.hashInt(v)
 		d.ints[hash>>(64-shardBits)].insert(d, v, hash, num)
 	})

@@ -15,6 +15,8 @@ import (
 
 	"github.com/prelift/prelift/snapshot/graph"
 	"golang.org/x/sys/unix"
+
+	"github.com/prelift/prelift/snapshot"
 )
 
 // edgeFormat reads one edge file. A format is one value in edgeFormats; it turns the file into edgeBatches and
@@ -189,8 +191,8 @@ func (s *edgeSink) checkSpan(b *edgeBatch, i int) error {
 		}
 	}
 	if s.lower && i%2 == 1 {
-		src, _ := canonicalInt(unpack(b.text, b.places[i-1]))
-		if dst, _ := canonicalInt(id); src < dst {
+		src, _ := snapshot.CanonicalInt(unpack(b.text, b.places[i-1]))
+		if dst, _ := snapshot.CanonicalInt(id); src < dst {
 			return s.aboveDiagonal(b, i, src, dst)
 		}
 	}
@@ -470,8 +472,8 @@ func (p *edgeParser) row() (ok bool, err error) {
 	}
 	x, y, isInt := int64(0), int64(0), false
 	if !p.isBytes {
-		if x, isInt = canonicalInt(s.text[src.off:src.end]); isInt {
-			y, isInt = canonicalInt(s.text[dst.off:dst.end])
+		if x, isInt = snapshot.CanonicalInt(s.text[src.off:src.end]); isInt {
+			y, isInt = snapshot.CanonicalInt(s.text[dst.off:dst.end])
 		}
 		if !isInt {
 			return false, nil

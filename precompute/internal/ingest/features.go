@@ -29,7 +29,7 @@ func isFeatureName(name string) bool {
 	if len(name) < 2 || name[0]|0x20 != 'f' {
 		return false
 	}
-	v, ok := canonicalInt([]byte(name[1:]))
+	v, ok := snapshot.CanonicalInt([]byte(name[1:]))
 	return ok && v >= 0
 }
 
@@ -64,7 +64,7 @@ func (r *reader) nodeFeatures(t *table, id int) (*denseTable, error) {
 func (t *table) sortFeatures(d *denseTable) error {
 	cols, names := make([]int, len(d.cols)), make([]string, len(d.cols))
 	for i, name := range d.names {
-		number, _ := canonicalInt([]byte(name[1:])) // isFeatureName has seen that it is one
+		number, _ := snapshot.CanonicalInt([]byte(name[1:])) // isFeatureName has seen that it is one
 		if number >= int64(len(cols)) || names[number] != "" {
 			return t.headError("name them f0, f1, ... without a gap, or choose them by --feature-cols",
 				"%d feature columns, and %s is beyond them or there twice", len(cols), quote(name))
@@ -258,7 +258,7 @@ func (s *sparseTable) set(_ context.Context, r *reader, t *table, num int32) err
 		s.add(sparseEntry{num, -1, 0})
 		return nil
 	}
-	feature, ok := canonicalInt(t.scan.field(1))
+	feature, ok := snapshot.CanonicalInt(t.scan.field(1))
 	switch {
 	case !ok || feature < 0:
 		return fault(1, "is not a feature number", "features are numbered 0, 1, 2, ...")

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prelift/prelift/snapshot"
 )
 
 func TestCase16GraphML(t *testing.T) {
@@ -149,7 +151,7 @@ func FuzzMTX(f *testing.F) {
 func nodesClaimed(data []byte) int64 {
 	largest := int64(0)
 	for _, word := range strings.Fields(string(data)) {
-		if v, ok := canonicalInt([]byte(word)); ok {
+		if v, ok := snapshot.CanonicalInt([]byte(word)); ok {
 			largest = max(largest, v)
 		}
 	}

@@ -180,7 +180,7 @@ func (l *labelTable) set(ctx context.Context, r *reader, t *table, num int32) er
 		c := int32(unlabelled)
 		if !isUnlabelled(label) && string(label) != "-1" {
 			if _, numeric := parseFloat32(label); numeric == numberOK || numeric == numberRange {
-				if _, ok := canonicalInt(label); !ok {
+				if _, ok := snapshot.CanonicalInt(label); !ok {
 					return fault(0, "is a number but no plain integer, so no class", "--task regression for values; write classes as 0, 1, 2 or as words")
 				}
 			}

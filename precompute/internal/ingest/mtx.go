@@ -7,6 +7,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/prelift/prelift/snapshot"
 )
 
 // mtxBanner starts a Matrix Market file (Boisvert, Pozo and Remington, The Matrix Market Exchange Formats, NISTIR 5935, 1996).
@@ -58,7 +60,7 @@ func openMTXText(ctx context.Context, opt *Options, path, role string) (*table, 
 		t.head = func(first []string) (int, error) {
 			var sizes [3]int64
 			for i := range sizes {
-				v, ok := canonicalInt([]byte(at(first, i)))
+				v, ok := snapshot.CanonicalInt([]byte(at(first, i)))
 				if !ok || v < 0 || len(first) != 3 {
 					return 0, t.headError("three numbers: rows, columns, entries", "is no size line of a Matrix Market file: %s", quote(strings.Join(first, " ")))
 				}

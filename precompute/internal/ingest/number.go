@@ -6,29 +6,9 @@ import (
 	"math"
 	"math/bits"
 	"strconv"
-)
 
-// canonicalInt parses b if it is the one spelling of an int64: digits with an optional minus, no leading zeros, not -0.
-func canonicalInt(b []byte) (int64, bool) {
-	digits := b
-	if len(b) > 0 && b[0] == '-' {
-		digits = b[1:]
-	}
-	if len(digits) == 0 || len(digits) > 19 || digits[0] == '0' && len(b) > 1 {
-		return 0, false
-	}
-	var v uint64 // at most 19 digits: can't wrap
-	for _, c := range digits {
-		if c-'0' > 9 {
-			return 0, false
-		}
-		v = v*10 + uint64(c-'0')
-	}
-	if len(digits) < len(b) {
-		return int64(-v), v <= 1<<63
-	}
-	return int64(v), v < 1<<63
-}
+	"github.com/prelift/prelift/snapshot"
+)
 
 // looseInt parses an integer with an optional sign and any number of leading zeros. ok is false if b is none, fits
 // is false if it isn't an int64.
@@ -52,7 +32,7 @@ func looseInt(b []byte) (v int64, ok, fits bool) {
 	if b[0] == '-' {
 		digits = append([]byte{'-'}, digits...)
 	}
-	v, fits = canonicalInt(digits)
+	v, fits = snapshot.CanonicalInt(digits)
 	return v, true, fits
 }
 

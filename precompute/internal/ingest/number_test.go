@@ -6,17 +6,19 @@ import (
 	"regexp"
 	"strconv"
 	"testing"
+
+	"github.com/prelift/prelift/snapshot"
 )
 
 func TestCanonicalInt(t *testing.T) {
 	for _, s := range []string{"0", "7", "10", "-1", "9223372036854775807", "-9223372036854775808", "123456789012345678"} {
 		want, _ := strconv.ParseInt(s, 10, 64)
-		if got, ok := canonicalInt([]byte(s)); !ok || got != want {
+		if got, ok := snapshot.CanonicalInt([]byte(s)); !ok || got != want {
 			t.Errorf("%s: got %d, %v", s, got, ok)
 		}
 	}
 	for _, s := range []string{"", "-", "-0", "00", "007", "-07", "+1", "1.0", "1_0", "0x10", " 1", "9223372036854775808", "-9223372036854775809", "99999999999999999999", "18446744073709551616"} {
-		if got, ok := canonicalInt([]byte(s)); ok {
+		if got, ok := snapshot.CanonicalInt([]byte(s)); ok {
 			t.Errorf("%q: got %d", s, got)
 		}
 	}
@@ -39,7 +41,7 @@ func TestScanInt(t *testing.T) {
 		for end < len(text) && text[end]-'0' <= 9 {
 			end++
 		}
-		want, canonical := canonicalInt(text[:end])
+		want, canonical := snapshot.CanonicalInt(text[:end])
 		padded := append(text, ",\xff123456789"...)
 		got, next, ok := scanInt(padded, 0)
 		if wantOK := canonical && end <= 18; ok != wantOK || ok && (got != want || next != end) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+
+	"github.com/prelift/prelift/snapshot"
 )
 
 // ogbFiles finds a directory of a node-property data set as OGB lays it out (Hu et al., Open Graph Benchmark, 2020):
@@ -119,7 +121,7 @@ func readCount(ctx context.Context, opt *Options, path string) (int64, error) {
 	if !ok || t.width != 1 {
 		return 0, &Error{File: t.in.name, Msg: "holds no single number", Hint: "data sets of many graphs are not read"}
 	}
-	v, isInt := canonicalInt(t.scan.field(0))
+	v, isInt := snapshot.CanonicalInt(t.scan.field(0))
 	if !isInt || v < 0 || v > maxNumber {
 		return 0, &Error{File: t.in.name, Line: t.scan.start, Column: "1", Value: string(t.scan.field(0)), Msg: "is no count of nodes or edges"}
 	}

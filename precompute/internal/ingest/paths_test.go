@@ -151,8 +151,8 @@ func wantSorted(t *testing.T, tables *snapshot.Tables, ids []string) {
 	want := slices.Compact(slices.Sorted(slices.Values(ids)))
 	if !slices.ContainsFunc(want, func(id string) bool { return !isInt(id) }) {
 		slices.SortFunc(want, func(a, b string) int {
-			x, _ := canonicalInt([]byte(a))
-			y, _ := canonicalInt([]byte(b))
+			x, _ := snapshot.CanonicalInt([]byte(a))
+			y, _ := snapshot.CanonicalInt([]byte(b))
 			return cmp.Compare(x, y)
 		})
 	}
@@ -285,7 +285,7 @@ func TestEveryPathColumnar(t *testing.T) {
 			for i := range count {
 				var ends [2]int64
 				for k := range ends {
-					ends[k], _ = canonicalInt([]byte(kind.id(rng, i, 1)))
+					ends[k], _ = snapshot.CanonicalInt([]byte(kind.id(rng, i, 1)))
 					rows.Field(k).(*array.Int64Builder).Append(ends[k])
 				}
 				rows.Field(2).(*array.Float32Builder).Append(float32(i))

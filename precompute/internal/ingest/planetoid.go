@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/prelift/prelift/snapshot"
 )
 
 // planetoidParts are the files of a Planetoid data set (Yang, Cohen and Salakhutdinov, Revisiting Semi-Supervised
@@ -294,7 +296,7 @@ func readIndex(path string) ([]int64, error) {
 		if text == "" {
 			continue
 		}
-		v, ok := canonicalInt([]byte(text))
+		v, ok := snapshot.CanonicalInt([]byte(text))
 		if !ok || v < 0 || v > math.MaxInt32 {
 			return nil, &Error{File: filepath.Base(path), Line: n, Column: "node", Value: text, Msg: "is not a node number"}
 		}

@@ -37,11 +37,20 @@ func (r *reader) spoolStdin(ctx context.Context) (remove func(), err error) {
 		}
 		from := &contextReader{ctx: ctx, r: cmp.Or[io.Reader](o.Stdin, os.Stdin)}
 		digest := sha256.New()
-		_, err = io.Copy(io.MultiWriter(f, digest), from)
+		copied := make(chan error, 1)
+		go func() {
+			_, err := io.Copy(io.MultiWriter(f, digest), from)
+			copied <- err
+		}()
+		select {
+		case err = <-copied:
+		case <-ctx.Done(): // whoever writes may be silent for long; the goroutine ends with the process
+		}
+		if ctx.Err() != nil {
+			return remove, ctx.Err()
+		}
 		r.report.StdinSHA256 = digest.Sum(nil)
 		switch {
-		case ctx.Err() != nil:
-			return remove, ctx.Err()
 		case from.err != nil:
 			return remove, &Error{File: "stdin", Msg: "can't be read: " + from.err.Error(), Err: from.err}
 		case err != nil:

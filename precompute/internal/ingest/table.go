@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/prelift/prelift/snapshot"
 )
 
 // The roles of a file in a Report and in messages.
@@ -251,7 +253,7 @@ func looksLikeName(s string) bool {
 	return s != "" && (s[0]|0x20 >= 'a' && s[0]|0x20 <= 'z' || s[0] == '_' || s[0] == ':')
 }
 
-func isInt(s string) bool { _, ok := canonicalInt([]byte(s)); return ok }
+func isInt(s string) bool { _, ok := snapshot.CanonicalInt([]byte(s)); return ok }
 
 // at returns field i, or "" if there is none.
 func at(row []string, i int) string {

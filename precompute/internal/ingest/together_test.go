@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/prelift/prelift/snapshot"
 )
 
 // Several goroutines that number the same ids agree, whatever they are and whenever integers turn to bytes; settled,
@@ -54,7 +56,7 @@ func TestDictTogether(t *testing.T) {
 						for _, id := range part {
 							places = append(places, pack(span{len(text), len(text) + len(id)}))
 							text = append(text, id...)
-							if v, ok := canonicalInt([]byte(id)); ok {
+							if v, ok := snapshot.CanonicalInt([]byte(id)); ok {
 								values = append(values, v)
 							}
 						}

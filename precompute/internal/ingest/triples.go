@@ -189,7 +189,7 @@ func openCounted(ctx context.Context, opt *Options, path string, width int) (*ta
 			t.format = FormatTSV
 		}
 		t.head = func(first []string) (int, error) {
-			v, ok := canonicalInt([]byte(first[0]))
+			v, ok := snapshot.CanonicalInt([]byte(first[0]))
 			if !ok || v < 0 || len(first) != 1 {
 				return 0, t.headError("files in OpenKE's form begin with their number of rows", "is no count: %s", quote(strings.Join(first, " ")))
 			}
@@ -237,7 +237,7 @@ func readNumbered(ctx context.Context, opt *Options, path string) (*numbered, er
 		if err := checkID(name, t.in.name, t.scan.start, "name"); err != nil {
 			return nil, err
 		}
-		v, ok := canonicalInt(t.scan.field(1))
+		v, ok := snapshot.CanonicalInt(t.scan.field(1))
 		if !ok || v < 0 || v >= t.wantRows {
 			return nil, &Error{File: t.in.name, Line: t.scan.start, Column: "number", Value: string(t.scan.field(1)), Msg: fmt.Sprintf("is out of 0..%d", t.wantRows-1)}
 		}
@@ -283,7 +283,7 @@ func (o *openKESource) next(ctx context.Context, t *table) error {
 	s := &o.text.scan
 	t.scan.startRow(s.start)
 	for i, from := range []*numbered{o.entities, o.entities, o.relations} {
-		v, ok := canonicalInt(s.field(i))
+		v, ok := snapshot.CanonicalInt(s.field(i))
 		if !ok || v < 0 || v >= int64(from.len()) {
 			what := [...]string{"head", "tail", "relation"}[i]
 			e := &Error{File: t.in.name, Line: s.start, Column: what, Value: string(s.field(i)), Msg: fmt.Sprintf("is out of 0..%d", from.len()-1), Hint: "the numbers of " + from.file}

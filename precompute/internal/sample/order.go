@@ -212,23 +212,40 @@ func sum(counts []int64) (total int64) {
 	return total
 }
 
+// NodeCounter says how many distinct nodes a batch of these seeds has: a Sampler, or a CountFunc of any other way to cut batches.
+type NodeCounter interface {
+	CountNodes(variant int, seeds []int32) int
+}
+
+// CountFunc is a NodeCounter.
+type CountFunc func(variant int, seeds []int32) int
+
+// CountNodes calls f.
+func (f CountFunc) CountNodes(variant int, seeds []int32) int { return f(variant, seeds) }
+
 // PickOrder measures the distinct nodes of four evenly spread batches of variant 0 in
 // locality and in random order and returns the name of the order with fewer; random
 // where they are equal. o must have Place.
-func PickOrder(o *Order, s *Sampler) string {
-	random := *o
-	random.Place = nil
-	if o.countNodes(s) < random.countNodes(s) {
+func PickOrder(o *Order, c NodeCounter) string {
+	if locality, random := MeasureOrders(o, c); locality < random {
 		return Locality
 	}
 	return Random
 }
 
-func (o *Order) countNodes(s *Sampler) (numNodes int) {
+// MeasureOrders returns the distinct nodes of four evenly spread batches of variant 0, added up, in
+// locality and in random order. o must have Place.
+func MeasureOrders(o *Order, c NodeCounter) (locality, random int) {
+	byChance := *o
+	byChance.Place = nil
+	return o.countNodes(c), byChance.countNodes(c)
+}
+
+func (o *Order) countNodes(c NodeCounter) (numNodes int) {
 	order, numBatches := o.Variant(0), o.NumBatches()
 	for i := range min(orderBatches, numBatches) {
 		start := i * numBatches / min(orderBatches, numBatches) * o.BatchSize
-		numNodes += s.CountNodes(0, order[start:min(start+o.BatchSize, len(order))])
+		numNodes += c.CountNodes(0, order[start:min(start+o.BatchSize, len(order))])
 	}
 	return numNodes
 }

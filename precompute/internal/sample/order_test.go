@@ -125,5 +125,20 @@ func TestPickOrder(t *testing.T) {
 		if got := PickOrder(o, NewSampler(g.in, g.keys, Options{Fanout: []int{2, 2}}, nil)); got != c.want {
 			t.Errorf("%d edges: %s order, want %s", len(c.edges), got, c.want)
 		}
+		inducer := NewInducer(g.in, false)
+		withNeighbours := CountFunc(func(_ int, seeds []int32) int {
+			var others []int32
+			for _, v := range seeds {
+				others = append(others, g.in.Row(v)...)
+			}
+			return len(inducer.Induce(seeds, others).Nodes)
+		})
+		if got := PickOrder(o, withNeighbours); got != c.want {
+			t.Errorf("%d edges, seeds with their neighbours: %s order, want %s", len(c.edges), got, c.want)
+		}
+		locality, random := MeasureOrders(o, withNeighbours)
+		if low, high := 400, 1200; locality < low || random > high || c.want == Locality && float64(locality) > 0.6*float64(random) || c.want == Random && locality != random {
+			t.Errorf("%d edges: four batches of 100 have %d nodes in locality order, %d in random order", len(c.edges), locality, random)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -73,6 +74,19 @@ func TestOrder(t *testing.T) {
 			if int(k) != i {
 				t.Fatalf("n=%d: not a permutation: %v", n, a)
 			}
+		}
+	}
+	for _, c := range []struct { // SPEC 8.1
+		seed     uint64
+		epoch, n int
+		want     []int32
+	}{
+		{1, 0, 8, []int32{4, 7, 0, 6, 3, 5, 1, 2}},
+		{1, 1, 8, []int32{0, 6, 7, 1, 5, 3, 2, 4}},
+		{math.MaxUint64, 7, 5, []int32{0, 4, 3, 1, 2}},
+	} {
+		if got := Order(c.seed, c.epoch, c.n); !slices.Equal(got, c.want) {
+			t.Errorf("seed %d, epoch %d: order %v, want %v", c.seed, c.epoch, got, c.want)
 		}
 	}
 	a := Order(1, 0, 100)

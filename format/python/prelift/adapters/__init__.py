@@ -1,0 +1,1 @@
+"""Batches for PyTorch, PyG and DGL. None of them is imported before it is asked for."""
