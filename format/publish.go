@@ -218,7 +218,7 @@ func tryLock(state string) (*os.File, error) {
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, ErrBusy
 		}
-		return nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
+		return nil, fmt.Errorf("lock %s: %w; the file system has to have flock", lock.Name(), err)
 	}
 	own, ownErr := lock.Stat()
 	named, err := os.Stat(path)

@@ -122,7 +122,7 @@ func TestShardsRefused(t *testing.T) {
 // TestKilledShards kills processes at random moments, the one that writes a set, those that write parts and the one that merges, and starts them
 // again. PRELIFT_KILLS sets how often (make test-kill); the default is a few.
 func TestKilledShards(t *testing.T) {
-	kills := 4
+	kills := 3
 	if text := os.Getenv("PRELIFT_KILLS"); text != "" {
 		var err error
 		if kills, err = strconv.Atoi(text); err != nil {

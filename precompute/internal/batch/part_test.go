@@ -490,6 +490,33 @@ func TestMergeResumes(t *testing.T) {
 	writeParts(t, out, snap, asked, 3, 2)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	settled, _, err := Resolve(ctx, snap, asked, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := SetKey(snap.ID, settled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// One process was at work on the whole set; its files are the same, and so it doesn't matter whose are taken.
+	job, err := format.Begin(out, format.KindBatchSet, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	single, stopSingle := context.WithCancel(ctx)
+	defer stopSingle()
+	if _, _, err := Write(single, job, snap, settled, Options{Threads: 1, Progress: func(_ string, done, _ int64) {
+		if done >= 22 {
+			stopSingle()
+		}
+	}}); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	job.Abort(true)
+	taken := inodes(t, out+".partial")
+	if len(taken) == 0 {
+		t.Fatal("the stopped process finished nothing")
+	}
 	if err := merge(t, ctx, out, snap, asked, Options{Progress: func(string, int64, int64) { cancel() }}); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
@@ -504,6 +531,14 @@ func TestMergeResumes(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := hashDir(t, out)
+	for name, info := range taken {
+		if !os.SameFile(info, inodes(t, out)[name]) {
+			t.Errorf("%s of the stopped process wasn't taken", name)
+		}
+	}
+	if err := errors.Join(Verify(out), VerifyAgainst(out, snap)); err != nil {
+		t.Error(err)
+	}
 
 	// As a kill may leave it: one part whole, one half removed, the last gone; and others' unfinished work.
 	if err := os.CopyFS(out+".parts", os.DirFS(kept)); err != nil {
