@@ -338,20 +338,14 @@ func (b *edgeBatch) take(s *scanner, cols edgeColumns, names *edgeNames) error {
 		}
 	}
 	if cols.weight >= 0 {
-		if s.isNull(cols.weight) {
-			return &Error{File: s.file, Line: s.start, Column: names.weight, Msg: "null weight", Hint: "--weight-col none ignores weights"}
-		}
-		if err := b.addWeight(s, s.field(cols.weight), names.weight); err != nil {
+		if err := b.addWeight(s, cols.weight, names.weight); err != nil {
 			return err
 		}
 	}
 	if cols.rel >= 0 {
-		rel := s.field(cols.rel)
-		if len(rel) == 0 {
-			return &Error{File: s.file, Line: s.start, Column: names.rel, Msg: "empty relation"}
-		}
-		if len(rel) > maxID {
-			return &Error{File: s.file, Line: s.start, Column: names.rel, Value: string(rel), Msg: "is a relation longer than 1 MiB", Err: ErrLimit}
+		rel, err := s.relation(cols.rel, names.rel)
+		if err != nil {
+			return err
 		}
 		b.rels = append(b.rels, b.copyText(rel))
 	}
