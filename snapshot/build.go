@@ -9,6 +9,7 @@ package snapshot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -157,7 +158,7 @@ func (b *builder) topology(ctx context.Context, p *Params) error {
 	opt := graph.Options{Directed: p.Direction == Directed, NumRels: len(t.RelNames), Threads: b.opt.Threads, Progress: b.progress, Lines: p.Updatable}
 	held, err := b.startHoldout(p.Holdout, &opt)
 	if err != nil {
-		return err
+		return b.nameNodes(err)
 	}
 	rows, err := t.Edges.Rows(ctx, t.NumNodes(), opt)
 	if err != nil {
@@ -201,17 +202,27 @@ func (b *builder) derive(p *Params) (err error) {
 
 // nameNodes says errors about edges, which speak node numbers, in external ids.
 func (b *builder) nameNodes(err error) error {
-	ids := &b.tables.IDs
-	switch e := err.(type) {
-	case *graph.NormError:
-		return &EdgeError{string(ids.At(e.Src)), string(ids.At(e.Dst)), fmt.Sprintf("its %s coefficient is over the float32 range", e.Kind)}
-	case *graph.EdgeError:
-		return &EdgeError{string(ids.At(e.Src)), string(ids.At(e.Dst)), fmt.Sprintf("%v (%g)", e.Err, e.Weight)}
+	name := func(src, dst int32, format string, args ...any) error {
+		ids := &b.tables.IDs
+		return &EdgeError{string(ids.At(src)), string(ids.At(dst)), fmt.Sprintf(format, args...)}
 	}
-	return err
+	var norm *graph.NormError
+	var edge *graph.EdgeError
+	var twice *graph.HeldTwiceError
+	switch {
+	case errors.As(err, &norm):
+		return name(norm.Src, norm.Dst, "its %s coefficient is over the float32 range", norm.Kind)
+	case errors.As(err, &twice):
+		return name(twice.Src, twice.Dst, "held out for both valid and test")
+	case !errors.As(err, &edge) || edge.Err == graph.ErrNodeRange: // which has no id
+		return err
+	case edge.Err == graph.ErrLoop:
+		return name(edge.Src, edge.Dst, "%v", edge.Err)
+	}
+	return name(edge.Src, edge.Dst, "%v (%g)", edge.Err, edge.Weight)
 }
 
-// EdgeError says what is wrong with the weight of an edge, by external ids: a fault of the input.
+// EdgeError says what is wrong with an edge or a held-out pair, by external ids: a fault of the input.
 type EdgeError struct{ Src, Dst, Msg string }
 
 func (e *EdgeError) Error() string { return fmt.Sprintf("edge %q, %q: %s", e.Src, e.Dst, e.Msg) }

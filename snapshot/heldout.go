@@ -115,14 +115,14 @@ func (a *HeldoutAudit) compare(in, out *graph.CSR, held *Held, edgesPerRel []for
 }
 
 // startHoldout has opt leave out of the rows what the parameters ask for; nil where there is nothing to hold out or to store.
-// It needs the node keys, and takes the lists over.
+// It needs the node keys, and takes the lists over. Errors speak node numbers.
 func (b *builder) startHoldout(p *HoldoutParams, opt *graph.Options) (*holdout, error) {
 	t := b.tables
 	h := &holdout{lists: t.Held, lines: graph.HeldLines{Weighted: t.Edges.Weighted(), Relational: opt.NumRels > 0}}
 	t.Held = nil
 	if h.lists != nil {
 		if err := h.settleLists(opt); err != nil {
-			return nil, b.nameNodes(err)
+			return nil, err
 		}
 	}
 	var err error
