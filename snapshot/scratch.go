@@ -36,6 +36,9 @@ const (
 	edgeShare = 0.4
 	// arrayShare is for arrays by entry, when the edges are sorted.
 	arrayShare = 0.3
+	// GoHeapShare is the soft limit of the Go heap, which neither of the others is part of. They may add up to more than 1: it reserves nothing,
+	// but is where the collector starts to work harder. What lives on the heap is meant to fit in what the other two leave.
+	GoHeapShare = 0.5
 	// viewCheck is how often the resident part of mapped files is looked at: what can be read in that time comes on top of the limit.
 	viewCheck = 20 * time.Millisecond
 )

@@ -198,7 +198,7 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 	defer cancel()
 	scratch := snapshot.NewScratch(f.memBytes, f.in.TmpDir)
 	defer scratch.Close()
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(f.memBytes / 2)) // of the Go heap, which edges aren't part of
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(snapshot.GoHeapShare * float64(f.memBytes))))
 	f.in.Progress, f.in.ListOptions = env.Progress.Step, scratch.ListOptions
 	read := f.readTables
 	if f.update.base != "" {
