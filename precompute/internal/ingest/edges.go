@@ -10,7 +10,6 @@ import (
 	"slices"
 	"sort"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/prelift/prelift/snapshot/graph"
@@ -400,7 +399,7 @@ func (b *edgeBatch) mark(line int64) {
 // shape, or until rowsAtOnce rows wait for numbers. It must give what row gives.
 func (p *edgeParser) scanInts() {
 	s := &p.scan
-	t := s.text[:s.end+8]
+	t := s.text[:s.end+wordBytes]
 	sep, blanks := s.delim, s.blanks
 	ints, weighted := p.ints, p.cols.weight >= 0
 	pos, from := s.pos, len(ints)
@@ -728,11 +727,7 @@ func (r *reader) weightedAlike(t *table, cols edgeColumns) error {
 	if weighted == r.weighted {
 		return nil
 	}
-	with, without := t.in.name, r.weightFile
-	if r.weighted {
-		with, without = without, with
-	}
-	return &Error{File: t.in.name, Msg: strings.Join([]string{oneLine(with), "has a weight column and", oneLine(without), "has none"}, " "), Hint: "--weight-col chooses or ignores it"}
+	return differ(t.in.name, r.weightFile, r.weighted, "a weight column", "--weight-col chooses or ignores it")
 }
 
 // readEdges reads all edge files. Numbers of edges are those of dict while they were read.

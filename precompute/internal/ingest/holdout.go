@@ -28,10 +28,10 @@ func parseHoldout(spec string) ([]splitList, error) {
 	if spec == "" {
 		return nil, nil
 	}
-	lists, isList, err := parseSplitLists(spec)
+	lists, isList, err := parseLists("holdout edges", spec)
 	switch {
 	case err != nil:
-		return nil, &Error{Err: ErrOption, Msg: strings.Replace(err.Error(), "splits", "holdout edges", 1)}
+		return nil, err
 	case !isList:
 		return nil, &Error{Err: ErrOption, Msg: fmt.Sprintf("holdout edges: %s is not valid=FILE,test=FILE", quote(spec))}
 	}

@@ -48,8 +48,8 @@ func Read(ctx context.Context, opt Options) (*snapshot.Tables, *Report, error) {
 	}
 	r.dict = newDict(r.opt.IDType == IDString || r.opt.Change) // bytes: edges may then be numbered in parallel behind the rows of nodes
 	tables, err := r.run(ctx)
-	if e := (*Error)(nil); errors.As(err, &e) && r.opt.byRow[e.File] {
-		e.Row, e.Line = e.Line, 0
+	if e := (*Error)(nil); errors.As(err, &e) {
+		r.settlePlace(e)
 	}
 	if r.matrix != nil {
 		r.matrix.close()
@@ -445,7 +445,7 @@ func (r *reader) eachPlace(ctx context.Context, f func(file string, line int64, 
 		ids(r.opt.Features, roleFeatures)
 	}
 	ids(r.opt.Labels, roleLabels)
-	if lists, isList, _ := parseSplitLists(r.opt.Splits); isList {
+	if lists, isList, _ := parseLists("splits", r.opt.Splits); isList {
 		for _, l := range lists {
 			ids(l.path, roleSplits)
 		}

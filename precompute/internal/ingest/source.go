@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"strings"
 
 	"github.com/prelift/prelift/snapshot"
 )
@@ -407,11 +406,7 @@ func (r *reader) alike(t *table, cols edgeColumns) error {
 	if has == r.rels.known {
 		return nil
 	}
-	with, without := t.in.name, r.rels.file
-	if r.rels.known {
-		with, without = without, with
-	}
-	return &Error{File: t.in.name, Msg: strings.Join([]string{oneLine(with), "has relations and", oneLine(without), "has none"}, " "), Hint: "--rel-col chooses the column"}
+	return differ(t.in.name, r.rels.file, r.rels.known, "relations", "--rel-col chooses the column")
 }
 
 // place returns the names of relations in bytewise order, and the place there of each number.
