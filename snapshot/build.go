@@ -2,9 +2,10 @@
 // topology: CSR rows, components, norm factors, external ids, features, labels and
 // splits, all under one id, the SHA-256 of its canonical manifest (SPEC 6).
 //
-// The way from a Tables to a snapshot is straight: rows, components, norms, ranks, hop index, then
-// one file after the other through package format. Nothing here draws random numbers, and
-// the bytes depend on the Tables and Params alone.
+// The way from a Tables to a snapshot is straight: rows, components, norms, ranks, hop index. A file is written
+// through package format, in the background, as soon as all that it holds is there. Update takes the rows of a
+// snapshot and a change in place of a Tables. Nothing here draws random numbers, and the bytes depend on the
+// Tables and Params alone.
 package snapshot
 
 import (

@@ -162,7 +162,7 @@ var (
 
 // EdgeError names an edge that Build refuses.
 type EdgeError struct {
-	Err      error   // ErrNodeRange, ErrWeight or ErrWeightSum
+	Err      error   // ErrNodeRange, ErrWeight, ErrWeightSum or ErrLoop
 	Index    int     // place in src and dst, from 0; -1 for ErrWeightSum, which is about several
 	Src, Dst int32   // undirected, ErrWeightSum: the smaller end first
 	Weight   float64 // the weight, or the sum for ErrWeightSum

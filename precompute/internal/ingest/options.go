@@ -11,7 +11,7 @@ import (
 	"github.com/prelift/prelift/snapshot/graph"
 )
 
-// The text formats, and auto.
+// The formats of edge files, and auto, which tells them by name and content.
 const (
 	FormatAuto = "auto"
 	FormatCSV  = "csv"
@@ -62,7 +62,7 @@ const WeightNone = "none"
 // DefaultMaxFeatureBytes bounds the dense feature matrix unless Options says otherwise.
 const DefaultMaxFeatureBytes = 16 << 30
 
-// Options says what to read and how. The zero value of every field but Edges is usable.
+// Options says what to read and how. The zero value of every field is usable, but Edges or Dataset must name something.
 type Options struct {
 	Edges    []string // edge files, read as one input
 	Nodes    string   // node table, "" = none
