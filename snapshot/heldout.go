@@ -181,12 +181,12 @@ func (h *holdout) settleLists(opt *graph.Options) (err error) {
 func observe(rule *graph.Holdout, edges *graph.EdgeList) error {
 	const chunk = 1 << 12
 	src, dst := make([]int32, 0, chunk), make([]int32, 0, chunk)
-	err := edges.Each(func(from, to int32, _ float32, _ int32) bool {
+	err := edges.Each(func(from, to int32, _ float32, _ int32) error {
 		if src, dst = append(src, from), append(dst, to); len(src) == chunk {
 			rule.Observe(src, dst)
 			src, dst = src[:0], dst[:0]
 		}
-		return true
+		return nil
 	})
 	rule.Observe(src, dst)
 	return err

@@ -32,11 +32,11 @@ func openIn(t *testing.T, tables *Tables, p Params, threads int) *Snapshot {
 // linesOf lists the edges of tables.
 func linesOf(t *testing.T, tables *Tables) (p graph.Pairs) {
 	t.Helper()
-	err := tables.Edges.Each(func(src, dst int32, weight float32, _ int32) bool {
+	err := tables.Edges.Each(func(src, dst int32, weight float32, _ int32) error {
 		if p.Src, p.Dst = append(p.Src, src), append(p.Dst, dst); tables.Edges.Weighted() {
 			p.Weight = append(p.Weight, weight)
 		}
-		return true
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"slices"
@@ -86,12 +85,15 @@ func isCode(id []byte) bool {
 
 // less reports whether id a stands before id b in the collation.
 func (ids *IDs) less(a, b int32) bool {
-	if ids.Collation != CollationInteger {
-		return bytes.Compare(ids.At(a), ids.At(b)) < 0
+	x, y := ids.At(a), ids.At(b)
+	if ids.Collation == CollationInteger {
+		_, okX := CanonicalInt(x)
+		_, okY := CanonicalInt(y)
+		if !okX || !okY {
+			return false
+		}
 	}
-	x, okX := CanonicalInt(ids.At(a))
-	y, okY := CanonicalInt(ids.At(b))
-	return okX && okY && x < y
+	return ids.Collation.Compare(x, y) < 0
 }
 
 // verifyRows checks the rows and counts again what the manifest says of them.
