@@ -56,7 +56,7 @@ func Build(ctx context.Context, job *format.Job, t *Tables, p Params, opt Option
 // more.
 func (b *builder) complete(ctx context.Context, p Params) (format.Digest, *Manifest, error) {
 	b.files = newFileWriter(ctx, b.job)
-	b.files.took = b.opt.Beside
+	b.files.beside = b.opt.Beside
 	m, err := b.write(b.files.ctx, p)
 	if err != nil {
 		return format.Digest{}, nil, b.files.stop(err)
@@ -166,7 +166,7 @@ func (b *builder) topology(ctx context.Context, p *Params) error {
 		return b.nameNodes(err)
 	}
 	t.Edges = nil
-	lines, err := rows.TakeLines(b.opt.Scratch.array)
+	lines, err := rows.TakeLines(b.opt.Scratch.allocArray)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (b *builder) topology(ctx context.Context, p *Params) error {
 	if err := b.endHoldout(held, opt.Directed); err != nil {
 		return err
 	}
-	if b.graph, err = rows.Graph(ctx, b.opt.Scratch.array); err != nil {
+	if b.graph, err = rows.Graph(ctx, b.opt.Scratch.allocArray); err != nil {
 		return err
 	}
 	b.opt.Scratch.freeEdges()
@@ -184,7 +184,7 @@ func (b *builder) topology(ctx context.Context, p *Params) error {
 // derive computes components and norms, and counts, of the rows.
 func (b *builder) derive(p *Params) (err error) {
 	g := b.graph
-	if b.in, b.out, err = simple(&g.In, g.Out, b.opt.Scratch.array); err != nil {
+	if b.in, b.out, err = simple(&g.In, g.Out, b.opt.Scratch.allocArray); err != nil {
 		return err
 	}
 	b.edgesPerRel = edgesPerRel(g, len(b.tables.RelNames))
@@ -194,10 +194,10 @@ func (b *builder) derive(p *Params) (err error) {
 	b.progress("components", 0, 1)
 	b.components, b.sizes = graph.Components(&g.In, p.Direction != Directed, b.opt.Threads)
 	b.progress("norms", 0, 1)
-	if b.gcn, err = graph.GCN(&g.In, b.opt.Threads, b.opt.Scratch.array); err != nil {
+	if b.gcn, err = graph.GCN(&g.In, b.opt.Threads, b.opt.Scratch.allocArray); err != nil {
 		return b.nameNodes(err)
 	}
-	b.mean, err = graph.Mean(&g.In, b.opt.Threads, b.opt.Scratch.array)
+	b.mean, err = graph.Mean(&g.In, b.opt.Threads, b.opt.Scratch.allocArray)
 	return err
 }
 

@@ -235,8 +235,8 @@ func (b *builder) heldRecords() []record {
 	return records
 }
 
-// takeHeldout takes the list of one record, the records coming in order.
-func (s *Snapshot) takeHeldout(r *format.Record) error {
+// loadHeldout takes the list of one record, the records coming in order.
+func (s *Snapshot) loadHeldout(r *format.Record) error {
 	k := 1
 	if s.Held == nil {
 		s.Held, k = &Held{}, 0

@@ -15,7 +15,7 @@ func (b *builder) hops(ctx context.Context, p *Params) error {
 		return nil
 	}
 	opt := p.hopOptions()
-	opt.Threads, opt.Alloc = b.opt.Threads, b.opt.Scratch.array
+	opt.Threads, opt.Alloc = b.opt.Threads, b.opt.Scratch.allocArray
 	opt.Progress = func(done, total int64) { b.progress("hop 2", done, total) }
 	b.progress("hop 1", 0, 0)
 	var err error
@@ -138,9 +138,9 @@ func hop1Of(r *format.Record) *graph.Hop1 {
 	return h
 }
 
-// takeHops takes the index over after the checks that make every access to it safe: format's of lengths and
+// loadHops takes the index over after the checks that make every access to it safe: format's of lengths and
 // offsets, and Hop1.Check of what is in the runs. Of hop 2 format's are enough.
-func (s *Snapshot) takeHops(r *format.Record) error {
+func (s *Snapshot) loadHops(r *format.Record) error {
 	if s.Hop1 = hop1Of(r); s.Hop1 == nil {
 		return missing(r, "index of neighbours")
 	}
@@ -167,7 +167,7 @@ func (s *Snapshot) checkHop1(r *format.Record) error {
 	})
 }
 
-func (s *Snapshot) takeRank(r *format.Record) error {
+func (s *Snapshot) loadRank(r *format.Record) error {
 	if p := &s.Manifest.Params; p.has(WithPageRank) {
 		s.Rank = r.Float64s(format.RankPageRank, format.AnyLayer)
 		s.Weights = r.Float32s(format.RankWeight, format.AnyLayer, format.CoefNone)

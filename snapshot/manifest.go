@@ -36,11 +36,17 @@ const (
 	Directed   Direction = "directed"   // in-rows, and out-rows beside them
 )
 
+// The values of FeatureNorm and MissingFeatures that an update asks for.
+const (
+	NormStandard = "standard" // each column to mean 0 and standard deviation 1
+	MissingZero  = "zero"     // nodes without a feature row have zeros
+)
+
 // Params shape the content of a snapshot beside its input, and are part of its id.
 type Params struct {
 	Direction       Direction `json:"direction"`
-	FeatureNorm     string    `json:"feature_norm"`     // none, row or standard
-	MissingFeatures string    `json:"missing_features"` // error or zero
+	FeatureNorm     string    `json:"feature_norm"`     // none, row or NormStandard
+	MissingFeatures string    `json:"missing_features"` // error or MissingZero
 
 	Hops         int      `json:"hops"`          // 1: neighbours; 2: and lists two hops away; 0: neither; HopsAuto until settled
 	CompactBelow int      `json:"compact_below"` // these four as in graph.HopOptions; 0 where Hops has no use for them

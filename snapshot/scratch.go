@@ -50,7 +50,7 @@ func NewScratch(memBytes int64, dir string) *Scratch {
 
 // ListOptions are those of an edge list that lives in s.
 func (s *Scratch) ListOptions(weighted, relational bool) graph.ListOptions {
-	o := graph.ListOptions{Weighted: weighted, Relational: relational, Alloc: s.alloc}
+	o := graph.ListOptions{Weighted: weighted, Relational: relational, Alloc: s.allocBlock}
 	if s.memBytes > 0 {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -62,18 +62,8 @@ func (s *Scratch) ListOptions(weighted, relational bool) graph.ListOptions {
 	return o
 }
 
-// SpilledBytes returns how large the files of s became.
-func (s *Scratch) SpilledBytes() int64 {
-	if s == nil || s.spill == nil {
-		return 0
-	}
-	s.spill.mu.Lock()
-	defer s.spill.mu.Unlock()
-	return s.spill.end
-}
-
-// alloc returns the memory of blocks.
-func (s *Scratch) alloc(n int) []byte {
+// allocBlock returns the memory of blocks.
+func (s *Scratch) allocBlock(n int) []byte {
 	slab, err := mapMemory(n)
 	if err != nil {
 		return make([]byte, n) // the limit of the heap speaks up if this is too much as well
@@ -107,8 +97,8 @@ func (s *Scratch) freeEdges() {
 	}
 }
 
-// array returns n zero bytes, a graph.Alloc: in memory up to a share of the limit, then each in a mapped file of its own.
-func (s *Scratch) array(n int64) ([]byte, error) {
+// allocArray returns n zero bytes, a graph.Alloc: in memory up to a share of the limit, then each in a mapped file of its own.
+func (s *Scratch) allocArray(n int64) ([]byte, error) {
 	s.mu.Lock()
 	fits := s.memBytes == 0 || s.arrays+n <= int64(arrayShare*float64(s.memBytes))
 	if fits {
@@ -153,8 +143,8 @@ func (s *Scratch) watch(m mmap.MMap) {
 // dropper makes the pages of a file leave memory.
 type dropper struct{ drop func() }
 
-// dropAlso has drop called where memory is short, until the result is called or s closed. drop isn't called any more, nor running, then.
-func (s *Scratch) dropAlso(drop func()) (undo func()) {
+// onPressure has drop called where memory is short, until the result is called or s closed. drop isn't called any more, nor running, then.
+func (s *Scratch) onPressure(drop func()) (undo func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := &dropper{drop}
@@ -201,9 +191,9 @@ func (s *Scratch) dropViews() {
 }
 
 // Close gives everything back.
-func (s *Scratch) Close() error {
+func (s *Scratch) Close() {
 	if s == nil {
-		return nil
+		return
 	}
 	if s.stop != nil {
 		close(s.stop)
@@ -220,7 +210,6 @@ func (s *Scratch) Close() error {
 		unix.Munmap(m)
 	}
 	s.views, s.memory = nil, nil
-	return nil
 }
 
 func (s *Scratch) tempDir() string {

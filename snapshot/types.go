@@ -52,14 +52,14 @@ func (b *builder) startTypes() {
 	}
 }
 
-func (s *Snapshot) takeRelations(r *format.Record) error {
+func (s *Snapshot) loadRelations(r *format.Record) error {
 	if s.RelNames = r.Names().Strings(); len(s.RelNames) != int(s.Manifest.NumRels) {
 		return missing(r, "names of the relations")
 	}
 	return nil
 }
 
-func (s *Snapshot) takeTypes(r *format.Record) error {
+func (s *Snapshot) loadTypes(r *format.Record) error {
 	s.Types = &Types{Type: r.Int32s(format.NodesType, format.AnyLayer), Names: r.Names().Strings()}
 	if len(s.Types.Type) != s.NumNodes() || len(s.Types.Names) != len(s.Manifest.NodesPerType) {
 		return missing(r, "types of the nodes or their names")
@@ -67,8 +67,8 @@ func (s *Snapshot) takeTypes(r *format.Record) error {
 	return r.CheckNumbers(format.NodesType, len(s.Types.Names))
 }
 
-// takeRels takes the relations of the rows.
-func (s *Snapshot) takeRels(r *format.Record) error {
+// loadRels takes the relations of the rows.
+func (s *Snapshot) loadRels(r *format.Record) error {
 	m := &s.Manifest
 	if m.NumRels < 2 {
 		return nil

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 
 	"github.com/prelift/prelift/format"
@@ -306,7 +305,7 @@ func (u *updater) checkFresh() error {
 			return &ChangeError{Role: AddedEdges, Src: name, Msg: "is not a node of the base, nor of --nodes", Hint: "the base has a table of all nodes: give new ones a row in --nodes"}
 		case !m.Update.Declared && !hasTables && u.isNamed(id):
 			return &ChangeError{Role: NewNodes, Src: name, Msg: "has a row, but the base has no tables, and nodes by their edges alone", Hint: "leave --nodes out"}
-		case m.NumFeatures > 0 && m.Params.MissingFeatures != "zero" && (add.Features == nil || !u.isNamed(id)):
+		case m.NumFeatures > 0 && m.Params.MissingFeatures != MissingZero && (add.Features == nil || !u.isNamed(id)):
 			return &ChangeError{Role: u.roleOf(int(id)), Src: name, Msg: "has no feature row", Hint: "the base was built with --missing-features error: give new nodes their features, f0, f1, ..., in --nodes"}
 		}
 	}
@@ -372,7 +371,7 @@ func (u *updater) graphUpdate(removed *graph.Graph) *graph.Update {
 	return &graph.Update{
 		In: u.base.In, Out: u.base.Out, Lines: u.base.Lines,
 		Audit:   graph.Audit{NumLines: int64(a.NumLines), NumPairs: int64(a.NumPairs), OneDirectional: int64(a.OneDirectional)},
-		Removed: removed, Threads: u.opt.Threads, Alloc: u.opt.Scratch.array, Progress: u.progress, Guard: u.guard,
+		Removed: removed, Threads: u.opt.Threads, Alloc: u.opt.Scratch.allocArray, Progress: u.progress, Guard: u.guard,
 	}
 }
 
@@ -402,7 +401,7 @@ func (u *updater) findGone(removed *graph.Graph) error {
 		if base.Out != nil {
 			degree += base.Out.Degree(v)
 		}
-		if n == degree && !stays[v] && !base.IsNamed(v) {
+		if n == degree && !stays[v] && !base.isNamed(v) {
 			u.gone = append(u.gone, v)
 		}
 	}
@@ -668,7 +667,7 @@ func (u *updater) copyTables() error {
 	if t.Declared = m.Declared; !t.Declared && (m.Named != namedNone || slices.ContainsFunc(u.fresh, u.isNamed)) {
 		named := make([]bool, base.NumNodes())
 		for v := range named {
-			named[v] = base.IsNamed(int32(v))
+			named[v] = base.isNamed(int32(v))
 		}
 		t.Named = spread(u, named, 1, func(to []bool, id int32) { to[0] = u.isNamed(id) })
 	}
@@ -729,7 +728,7 @@ func (u *updater) copyLabels() error {
 				return
 			}
 			for i := range to {
-				to[i] = math.Float32frombits(0x7FC00000)
+				to[i] = noTarget()
 			}
 		})
 	}
@@ -855,7 +854,7 @@ func (u *updater) copyFeatures() error {
 	if cols == 0 {
 		return nil
 	}
-	if base.Manifest.Params.FeatureNorm == "standard" && (len(u.fresh) > 0 || len(u.gone) > 0) {
+	if base.Manifest.Params.FeatureNorm == NormStandard && (len(u.fresh) > 0 || len(u.gone) > 0) {
 		return &ChangeError{Role: NewNodes, Msg: "the features' mean and deviation, by which the base's are normalised (--feature-norm standard), would change with the nodes", Hint: needsBuild}
 	}
 	zeros := make([]float32, cols)

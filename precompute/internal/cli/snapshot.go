@@ -380,7 +380,7 @@ func (f *snapshotFlags) checkUnused(c *cobra.Command) error {
 	if f.in.Dataset != "" {
 		return nil // may have any of them
 	}
-	nodes := len(f.nodes) > 0 || len(f.in.Edges) > 0 && ingest.DeclareNodes(f.in.Format, f.in.Edges)
+	nodes := len(f.nodes) > 0 || len(f.in.Edges) > 0 && ingest.MayDeclareNodes(f.in.Format, f.in.Edges)
 	given := map[string]bool{"nodes": nodes, "features": f.in.Features != "", "labels": f.in.Labels != "", "splits": f.in.Splits != "", "base": f.update.base != ""}
 	for _, use := range []struct {
 		flag   string

@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -551,7 +550,7 @@ func (s *scanner) relation(col int, name string) ([]byte, error) {
 
 // tooManyRelations says that relations have no number left.
 func tooManyRelations(file string) error {
-	return &Error{File: file, Msg: "one relation too many: at most 2147483647 can be numbered", Err: ErrLimit}
+	return &Error{File: file, Msg: fmt.Sprintf("one relation too many: at most %d can be numbered", maxNumber), Err: ErrLimit}
 }
 
 func weightError(s *scanner, field []byte, column string, w float32, fault numberFault) error {
@@ -584,8 +583,6 @@ func checkInteger(id []byte, file string, line int64, column string) error {
 	}
 	return nil
 }
-
-func countLines(b []byte) int64 { return int64(bytes.Count(b, []byte{'\n'})) }
 
 // maxParsers bounds the parsing goroutines: more would only wait for the one that reads.
 const maxParsers = 8

@@ -594,7 +594,7 @@ func (r *reader) openMatrix() error {
 		return nil
 	}
 	if m.rows > maxNumber {
-		return &Error{File: m.file, Msg: fmt.Sprintf("%d rows, but at most 2147483647 nodes can be numbered", m.rows), Err: ErrLimit}
+		return &Error{File: m.file, Msg: fmt.Sprintf("%d rows, but at most %d nodes can be numbered", m.rows, maxNumber), Err: ErrLimit}
 	}
 	r.dict.addRange(m.rows)
 	r.dict.closed = true

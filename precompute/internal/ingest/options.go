@@ -43,14 +43,14 @@ const (
 // How features are normalised.
 const (
 	NormNone     = "none"
-	NormRow      = "row"      // each row divided by its sum; rows that sum to 0 stay
-	NormStandard = "standard" // each column to mean 0 and standard deviation 1; constant columns become 0
+	NormRow      = "row"                 // each row divided by its sum; rows that sum to 0 stay
+	NormStandard = snapshot.NormStandard // each column to mean 0 and standard deviation 1; constant columns become 0
 )
 
 // What happens to nodes without a feature row.
 const (
 	MissingError = "error"
-	MissingZero  = "zero"
+	MissingZero  = snapshot.MissingZero
 )
 
 // TaskAuto picks multiclass for one label column and multilabel for several.
