@@ -53,10 +53,11 @@ type Hop2Audit struct {
 // the result it needs 4 bytes an entry and 4 bytes a node for each thread. The rows have no relations (CSR.Simple).
 // Errors: about relations, opt, lengths that differ, and ctx's, which is looked at every few hundred rows.
 func BuildHop2(ctx context.Context, c *CSR, keys []uint64, opt HopOptions) (*Hop2, Hop2Audit, error) {
-	opt, err := opt.withDefaults()
+	opt, err := opt.Settle()
 	if err != nil {
 		return nil, Hop2Audit{}, err
 	}
+	opt.Threads = numThreads(opt.Threads)
 	if c.Rel != nil {
 		return nil, Hop2Audit{}, errRelations
 	}
