@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/prelift/prelift/format"
@@ -224,4 +225,22 @@ func (b *builder) manifest(p Params) (*Manifest, error) {
 	key, err := format.DigestOf(m)
 	m.SetKey = key
 	return m, err
+}
+
+// checkParams checks what the manifest says of the hop index and the ranks against itself.
+func (m *Manifest) checkParams() error {
+	p, err := m.Params.Settle(int(m.NumNodes))
+	switch {
+	case err != nil:
+		return err
+	case !reflect.DeepEqual(p, m.Params):
+		return fmt.Errorf("params %v, settled %v", m.Params, p)
+	case p.Holdout != nil && m.Heldout == nil:
+		return fmt.Errorf("holdout by %s, but heldout isn't there", p.Holdout.Kind)
+	case (m.Hop2 != nil) != (p.Hops == 2):
+		return fmt.Errorf("%d hops, but hop2 is there: %t", p.Hops, m.Hop2 != nil)
+	case (m.PageRank != nil) != p.has(WithPageRank):
+		return fmt.Errorf("with %v, but pagerank is there: %t", p.With, m.PageRank != nil)
+	}
+	return m.checkUpdate()
 }
