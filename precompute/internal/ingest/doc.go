@@ -104,7 +104,8 @@
 //   - parquet, arrow: columns of numbers, booleans, strings and bytes; a list column is one column for each value,
 //     name[0], name[1], ..., all rows as wide as the first, and name (or name*) in FeatureCols means all of them. A null
 //     id or weight is an error, a null label or split is none, a null feature is an error. Floats are rounded to
-//     float32 before use, so 1.0 is the class 1. A features, labels or splits table without an id column has the rows
+//     float32 as features and weights. As ids, relations, types and classes they must be integers below 2^53 (of 32 bits:
+//     below 2^24): 1.0 is the id or class 1, NaN a null. A features, labels or splits table without an id column has the rows
 //     of the nodes.
 //   - property: Neo4j (name:ID(space), :START_ID(space), :END_ID(space), :TYPE, :LABEL, name:type) and Gremlin (~id,
 //     ~from, ~to, ~label, name:type) headers, told by their first row; a file with nothing but a header is that of the

@@ -140,6 +140,7 @@ func (r *reader) readFeatures(ctx context.Context) error {
 		return t.headError(t.oneFieldHint(), "no feature column: the first row has 1 field")
 	}
 	if isSparse(t.names) {
+		t.wholes(wholeIDHint, 1) // numbers of features
 		r.features = &sparseTable{file: t.in.name, weighted: t.width == 3, numCols: r.opt.NumFeatures}
 	} else {
 		d := &denseTable{file: t.in.name, idCol: id}

@@ -88,6 +88,13 @@ type joinedSource struct {
 	from  []int // for each column its place in open, -1 = none
 	done  int   // tables opened
 	used  []int // nil = all columns
+	whole []wholeColumns
+}
+
+// wholeColumns are columns for table.wholes.
+type wholeColumns struct {
+	cols []int
+	hint string
 }
 
 type joinedPart struct {
@@ -119,6 +126,13 @@ func (j *joinedSource) next(ctx context.Context, t *table) error {
 				}
 				if err := j.open.use(used...); err != nil {
 					return err
+				}
+			}
+			for _, w := range j.whole {
+				for _, c := range w.cols {
+					if c >= 0 {
+						j.open.wholes(w.hint, j.from[c])
+					}
 				}
 			}
 			t.in.name, t.scan.file = j.open.in.name, j.open.in.name
@@ -155,6 +169,10 @@ func (j *joinedSource) next(ctx context.Context, t *table) error {
 func (j *joinedSource) use(cols []int) error {
 	j.used = slices.Clone(cols)
 	return nil
+}
+
+func (j *joinedSource) wholes(cols []int, hint string) {
+	j.whole = append(j.whole, wholeColumns{slices.Clone(cols), hint})
 }
 
 func (j *joinedSource) close() {

@@ -51,6 +51,9 @@ func newLabelTable(opt *Options, t *table, path, role string, id int, cols []int
 			l.task = snapshot.TaskMultilabel
 		}
 	}
+	if l.task != snapshot.TaskRegression {
+		t.wholes(wholeClassHint, cols...)
+	}
 	if l.task == snapshot.TaskMulticlass || l.task == snapshot.TaskBinary {
 		if len(cols) > 1 {
 			return nil, t.headError("choose one with --label-col", "%d label columns for the task %s", len(cols), l.task)

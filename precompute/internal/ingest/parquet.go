@@ -165,7 +165,7 @@ func newParquetReader(f *os.File, name string, size int64, threads int) (columnR
 		if col.SchemaNode().RepetitionType() == parquet.Repetitions.Optional {
 			leaf.present--
 		}
-		info := columnInfo{name: col.Path(), typeName: col.PhysicalType().String(), kind: parquetKind(col)}
+		info := columnInfo{name: col.Path(), typeName: col.PhysicalType().String(), kind: parquetKind(col), single: col.PhysicalType() == parquet.Types.Float}
 		if leaf.maxRep > 0 {
 			info.list = true
 			if leaf.maxRep == 1 && lists[col.ColumnPath()[0]] == 1 {
