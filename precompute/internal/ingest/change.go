@@ -43,7 +43,7 @@ func ReadChange(ctx context.Context, opt Options, remove []string) (*snapshot.Ch
 func (o Options) removal(ctx context.Context, files []string) (Options, error) {
 	o.Edges, o.Nodes, o.NodeFiles, o.TypeCol, o.Change = files, "", nil, "", true
 	o.WeightCol = WeightNone
-	if o.RelCol == "" {
+	if o.RelCol == "" && !o.BaseRelations {
 		return o, nil
 	}
 	plain := o
@@ -51,6 +51,14 @@ func (o Options) removal(ctx context.Context, files []string) (Options, error) {
 	r, err := again(ctx, plain)
 	if err != nil {
 		return o, err
+	}
+	if o.RelCol == "" {
+		for _, path := range files {
+			if err := unsaidRelation(ctx, &r.opt, path); err != nil {
+				return o, err
+			}
+		}
+		return o, nil
 	}
 	t, err := openTable(ctx, &r.opt, files[0], roleEdges)
 	if err != nil {
@@ -61,6 +69,21 @@ func (o Options) removal(ctx context.Context, files []string) (Options, error) {
 		o.RelCol = ""
 	}
 	return o, nil
+}
+
+// unsaidRelation refuses a list of edges to remove with a column of relations by its name that isn't read as one: the edges
+// of all relations would go.
+func unsaidRelation(ctx context.Context, opt *Options, path string) error {
+	t, err := openTable(ctx, opt, path, roleEdges)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	if c := find(t.names, relationNames); c >= 0 && t.relCol < 0 {
+		return t.headError("--rel-col "+t.names[c]+" reads it; for all relations leave the column out",
+			"the column %s isn't read: edges of all relations would be removed", quote(t.names[c]))
+	}
+	return nil
 }
 
 // changedSplits returns the splits of SplitNames that a node table has columns for, nil without any.
