@@ -130,7 +130,8 @@
 //     Nodes are 0 to N-1; nodes that test.index leaves out have features 0 and no label; the validation part is the 500
 //     nodes behind the training part.
 //   - OGB: a directory with raw/edge.csv.gz, num-node-list, node-feat, node-label and split/NAME/.
-//   - .npz: edges [E, 2], node_features, node_labels, train_masks, val_masks and test_masks. Pickled members are refused.
+//   - .npz: edges [E, 2], node_features, node_labels, train_masks, val_masks and test_masks, or train_mask and so on: 0 and 1,
+//     [splits, N], [N], or [N, splits] unless there are N splits. All have N nodes. Others are warned about, pickled ones refused.
 //   - LINQS: NAME.content and NAME.cites. The citing node, on the right, is the source.
 //   - OpenKE: a directory; the edges are the training triples. geom-gcn: out1_graph_edges.txt and
 //     out1_node_feature_label.txt. MUSAE: edges.csv, features.json and target.csv.

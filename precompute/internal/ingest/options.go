@@ -131,6 +131,7 @@ type Options struct {
 
 	sources  map[string]opener   // tables that are no files of their own, by the path that stands for them
 	names    map[string]string   // what messages call files, by path; else the base name
+	warnings []string            // of what Dataset names
 	byRow    map[string]bool     // names of files whose places are rows, not lines
 	headers  map[string]string   // property edge file -> the file with its header
 	spaces   map[string]bool     // id spaces of the Neo4j files
