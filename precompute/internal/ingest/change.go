@@ -3,7 +3,6 @@ package ingest
 import (
 	"bytes"
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/prelift/prelift/snapshot"
@@ -87,18 +86,21 @@ func unsaidRelation(ctx context.Context, opt *Options, path string) error {
 }
 
 // changedSplits returns the splits of SplitNames that a node table has columns for, nil without any.
-func (r *reader) changedSplits(t *table) *splitTable {
+func (r *reader) changedSplits(t *table) (*splitTable, error) {
 	s := &splitTable{files: []string{t.in.name}, rep: r.report}
 	for _, name := range r.opt.SplitNames {
-		c := slices.IndexFunc(t.names, func(have string) bool { return strings.EqualFold(have, name) })
+		c, err := t.unique([]string{strings.ToLower(name)}, true)
+		if err != nil {
+			return nil, err
+		}
 		if c >= 0 {
 			s.names, s.cols = append(s.names, name), append(s.cols, c)
 		}
 	}
 	if len(s.cols) == 0 {
-		return nil
+		return nil, nil
 	}
-	return s
+	return s, nil
 }
 
 // PlaceOfEdge reads files of edges to remove again for the first line with these ends, which are ids as Read gives them, and returns an Error at

@@ -479,7 +479,10 @@ func (r *reader) readNodes(ctx context.Context) error {
 	if r.types != nil {
 		used = append(used, r.types.col)
 	}
-	splits := r.nodeSplits(t)
+	splits, err := r.nodeSplits(t)
+	if err != nil {
+		return err
+	}
 	if splits != nil {
 		used = append(used, splits.cols...)
 	}
