@@ -65,7 +65,7 @@
 //
 // # Features
 //
-// The matrix is float32; NaN and infinities are errors. Sources: a .npy or .npz matrix; a text table of an id and
+// The matrix is float32 (what is too small rounds to 0, and is counted in a notice); NaN and infinities are errors. Sources: a .npy or .npz matrix; a text table of an id and
 // one column per feature; a sparse text table with the header node,feature[,value] (feature counts from 0, value 1
 // if absent, number of features = NumFeatures, or else the largest + 1; a pair given twice is counted if equal, an
 // error if not); or the columns f0, f1, ... of Nodes, in the order of their numbers and without a gap. A node with no row is missing: an error, or a row of zeros

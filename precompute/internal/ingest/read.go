@@ -32,6 +32,7 @@ type reader struct {
 	held     *heldPairs
 	labels   *labelTable
 	splits   *splitTable
+	small    struct{ features, targets int64 } // values other than 0 that are 0 in float32
 
 	doneBytes, totalBytes int64 // of the phase
 }
