@@ -120,6 +120,7 @@
 // or none has. An edge file - is Options.Stdin, kept in a temporary file meanwhile.
 //
 // Several node tables are read as one with the columns of all; a column that a file lacks is empty there.
+// Names match in any case; one that is twice in a file is an error.
 //
 // # Data sets
 //
