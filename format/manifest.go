@@ -2,6 +2,7 @@ package format
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/gowebpki/jcs"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 )
 
 // The two files that make a directory an artefact.
@@ -107,6 +109,19 @@ func DigestFile(path string) (FileInfo, error) {
 	return digestFile(context.Background(), path, nil)
 }
 
+// openRegular opens a regular file for reading; it doesn't wait for a pipe's other end.
+func openRegular(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		f.Close()
+		return nil, cmp.Or(err, fmt.Errorf("%s: not a regular file", path))
+	}
+	return f, nil
+}
+
 // blockBytes is how much of a file is read at a time to be digested: so much that a goroutine among busy ones, which has to wait for its turn
 // after each read, spends its time with digesting.
 const blockBytes = 4 << 20
@@ -117,7 +132,7 @@ var blockPool = sync.Pool{New: func() any { return new([blockBytes]byte) }}
 // is read.
 func digestFile(ctx context.Context, path string, progress func(n int64)) (FileInfo, error) {
 	info := FileInfo{Name: filepath.Base(path)}
-	f, err := os.Open(path)
+	f, err := openRegular(path)
 	if err != nil {
 		return info, err
 	}
@@ -215,7 +230,7 @@ func WriteManifest(dir string, v any) (Digest, error) {
 func sumLine(id Digest) string { return id.Hex() + "  " + ManifestName + "\n" }
 
 func writeSync(path string, b []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NONBLOCK, 0o644) // doesn't wait for a pipe's reader
 	if err != nil {
 		return err
 	}
@@ -346,7 +361,7 @@ func readBounded(path string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, faultf(ErrLimit, filepath.Base(path), "not a regular file")
+		return nil, faultf(ErrLayout, filepath.Base(path), "not a regular file")
 	}
 	if info.Size() > maxManifestSize {
 		return nil, faultf(ErrLimit, filepath.Base(path), "%d bytes, at most %d", info.Size(), maxManifestSize)

@@ -152,7 +152,7 @@ func TestReadManifestOfNoArtefact(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, ManifestName), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadID(dir); !errors.Is(err, ErrLimit) {
+	if _, err := ReadID(dir); !errors.Is(err, ErrLayout) {
 		t.Errorf("manifest.json as a directory: %v", err)
 	}
 }

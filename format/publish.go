@@ -279,7 +279,7 @@ func (j *Job) journalPath() string { return filepath.Join(j.state, "journal") }
 // rename (the old one may end in a torn line), and leaves it open for more.
 func (j *Job) startJournal(key Digest) error {
 	path := j.journalPath()
-	journal, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o644)
+	journal, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND|unix.O_NONBLOCK, 0o644) // doesn't wait for a pipe's reader
 	if err != nil {
 		return err
 	}
@@ -298,7 +298,7 @@ func (j *Job) startJournal(key Digest) error {
 // readJournal reads the journal of an interrupted job. It fails where there is none or it
 // is of another key. A torn last line is dropped.
 func (j *Job) readJournal(key Digest) error {
-	f, err := os.Open(j.journalPath())
+	f, err := openRegular(j.journalPath())
 	if err != nil {
 		return err
 	}
@@ -583,7 +583,7 @@ func LinkOrCopy(src, dst, mode string) error {
 	if err != nil {
 		return err
 	}
-	in, err := os.Open(real)
+	in, err := openRegular(real)
 	if err != nil {
 		return err
 	}

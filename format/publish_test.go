@@ -757,6 +757,13 @@ func TestGiveUp(t *testing.T) {
 	}{
 		{"locked alone", func(j *Job) { j.Abort(true) }, false},
 		{"resumed", func(j *Job) { j.Resume(digest(1)); j.Abort(false) }, false},
+		{"with a pipe for a journal", func(j *Job) {
+			if err := unix.Mkfifo(j.journalPath(), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			j.Resume(digest(1))
+			j.Abort(false)
+		}, false},
 		{"interrupted", func(j *Job) { j.Resume(digest(1)); j.Abort(true) }, true},
 		{"with stamps of an older artefact", func(j *Job) {
 			if err := os.WriteFile(filepath.Join(j.state, stampsName), []byte("{}"), 0o644); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -102,6 +103,15 @@ func (f *stampFile) save(state string) error {
 	return os.Rename(path+".tmp", path)
 }
 
+func readStamps(path string) ([]byte, error) {
+	f, err := openRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
+}
+
 // UpToDate reports whether the artefact out of that kind is there and came of these inputs under
 // key, and its id. Inputs and files of the artefact whose path, size, inode, mtime and ctime
 // are as remembered are not read; others are digested, until ctx ends, and must have the content that is
@@ -111,7 +121,7 @@ func UpToDate(ctx context.Context, out, kind string, key Digest, inputs []string
 	if err != nil {
 		return id, false, err
 	}
-	b, err := os.ReadFile(filepath.Join(out+stateSuffix, stampsName))
+	b, err := readStamps(filepath.Join(out+stateSuffix, stampsName))
 	if err != nil {
 		return id, false, nil
 	}

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // outputs stamps the files of an artefact.
@@ -92,6 +94,18 @@ func TestUpToDate(t *testing.T) {
 		}, false},
 		"stamps damaged": {func(t *testing.T, out, in1, in2 string) (Digest, []string) {
 			write(t, filepath.Join(out+stateSuffix, "stamps.json"), "{")
+			return key, []string{in1, in2}
+		}, false},
+		"stamps are a pipe": {func(t *testing.T, out, in1, in2 string) (Digest, []string) {
+			pipe(t, filepath.Join(out+stateSuffix, stampsName))
+			return key, []string{in1, in2}
+		}, false},
+		"manifest is a pipe": {func(t *testing.T, out, in1, in2 string) (Digest, []string) {
+			pipe(t, filepath.Join(out, ManifestName))
+			return key, []string{in1, in2}
+		}, false},
+		"file of the artefact is a pipe": {func(t *testing.T, out, in1, in2 string) (Digest, []string) {
+			pipe(t, filepath.Join(out, "a.bin"))
 			return key, []string{in1, in2}
 		}, false},
 		"file of the artefact gone": {func(t *testing.T, out, in1, in2 string) (Digest, []string) {
@@ -289,5 +303,16 @@ func TestUnchanged(t *testing.T) {
 	write("one")
 	if _, err := StampInputs(ctx, []string{path}, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// pipe puts a pipe with no other end in place of a file.
+func pipe(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(path, 0o666); err != nil {
+		t.Fatal(err)
 	}
 }

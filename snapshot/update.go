@@ -16,7 +16,7 @@ import (
 type Change struct {
 	// Add has the lines to add, and what tables say of new nodes: those that are Named. Its ids needn't be new, but for these. nil: none.
 	Add *Tables
-	// Remove has edges that go with all their lines: of one relation where they have any, else of all. Undirected, ends are in either
+	// Remove has edges that go with all their lines: of one relation where they have any, an error if base merged its, else of all. Undirected, ends are in either
 	// order. Of its tables only ids, edges and names of relations count. nil: none.
 	Remove        *Tables
 	IgnoreMissing bool // edges to remove that aren't there are counted, else they are errors
@@ -190,8 +190,12 @@ func (u *updater) apply(ctx context.Context) (Params, error) {
 func (u *updater) checkKinds() error {
 	m, add, remove := &u.base.Manifest, u.change.Add, u.change.Remove
 	relational := len(m.EdgesPerRel) > 0
-	if remove != nil && remove.Edges.Len() > 0 && remove.RelNames != nil && !relational && !m.Params.MergeRelations {
-		return &ChangeError{Role: RemovedEdges, Msg: "they have relations, the base has none"}
+	if remove != nil && remove.Edges.Len() > 0 && remove.RelNames != nil && !relational {
+		e := &ChangeError{Role: RemovedEdges, Msg: "they have relations, the base has none"}
+		if m.Params.MergeRelations {
+			e.Msg, e.Hint = "they have relations, those of the base were merged: it can't tell the lines of a pair apart", "leave --rel-col out to remove pairs with all their lines"
+		}
+		return e
 	}
 	if add == nil {
 		return nil
@@ -325,7 +329,7 @@ func (u *updater) removed() (*graph.EdgeList, error) {
 			nodes[i] = node
 		}
 	}
-	byRel := remove.RelNames != nil && !u.base.Manifest.Params.MergeRelations
+	byRel := remove.RelNames != nil
 	rels := numbersOf(remove.RelNames, u.base.RelNames)
 	list := graph.NewEdgeList(u.opt.Scratch.ListOptions(false, byRel))
 	err := remove.Edges.Each(func(from, to int32, _ float32, r int32) error {

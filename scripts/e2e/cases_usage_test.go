@@ -55,7 +55,7 @@ func TestNoSnapshot(t *testing.T) {
 	for _, c := range []struct{ path, part string }{
 		{filepath.Join(dir, "nowhere"), "no such directory; is the name right"},
 		{empty, "no manifest; the job that wrote this didn't finish"},
-		{pipe, "not a regular file"},
+		{pipe, "invalid layout: not a regular file"},
 	} {
 		out := filepath.Join(dir, "out")
 		for _, args := range [][]string{

@@ -18,7 +18,7 @@ type genResult struct {
 	Files   []synth.File `json:"files"`
 }
 
-// defaultClasses is what a block model has without --classes.
+// defaultClasses is what a block model of as many nodes has without --classes.
 const defaultClasses = 8
 
 func genCommand(env *command.Env) *cobra.Command {
@@ -38,7 +38,7 @@ func genCommand(env *command.Env) *cobra.Command {
 			}
 			opt.Kind = synth.Kind(kind)
 			if opt.Kind == synth.KindSBM && !c.Flags().Changed("classes") {
-				opt.NumClasses = defaultClasses
+				opt.NumClasses = int(min(defaultClasses, max(1, opt.NumNodes)))
 			}
 			if err := opt.Validate(); err != nil {
 				return command.Usage("%v", err)
@@ -66,7 +66,7 @@ func genCommand(env *command.Env) *cobra.Command {
 	fl.Int64Var(&opt.NumNodes, "nodes", 100_000, "nodes, or entities")
 	fl.Int64Var(&opt.NumEdges, "edges", 1_000_000, "edges, or triples")
 	fl.IntVar(&opt.NumFeatures, "features", 0, "feature columns")
-	fl.IntVar(&opt.NumClasses, "classes", 0, fmt.Sprintf("classes (default %d for sbm, none for rmat)", defaultClasses))
+	fl.IntVar(&opt.NumClasses, "classes", 0, fmt.Sprintf("classes (default %d for sbm, fewer where there are fewer nodes, none for rmat)", defaultClasses))
 	fl.IntVar(&opt.NumRels, "rels", 0, "relations of a kg")
 	fl.Float64Var(&opt.TrainFraction, "train-fraction", synth.DefaultTrainFraction, "share of the nodes to train on")
 	fl.Uint64Var(&opt.Seed, "seed", 1, "seed of every draw")

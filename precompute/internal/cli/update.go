@@ -81,6 +81,7 @@ func (f *snapshotFlags) takeBase(c *cobra.Command) error {
 	p := &u.manifest.Params
 	f.direction = string(p.Direction)
 	f.in.Change, f.in.Edges, f.in.SplitNames = true, u.add, u.manifest.Splits
+	f.in.BaseRelations = len(u.manifest.EdgesPerRel) > 0
 	f.in.FeatureNorm, f.in.MissingFeatures = p.FeatureNorm, p.MissingFeatures
 	if p.FeatureNorm == ingest.NormStandard {
 		f.in.FeatureNorm = ingest.NormNone // of a few rows it has no meaning; snapshot.Update refuses new nodes then

@@ -75,9 +75,22 @@ func newArrowReader(f *os.File, name string, size int64) (columnReader, []column
 				info.kind = columnOther
 			}
 		}
+		id := valueType(field.Type).ID()
+		info.single = id == arrow.FLOAT16 || id == arrow.FLOAT32
 		a.infos = append(a.infos, info)
 	}
 	return a, a.infos, nil
+}
+
+// valueType is the type of single values: of a list its elements', of a dictionary its words'.
+func valueType(t arrow.DataType) arrow.DataType {
+	switch of := t.(type) {
+	case arrow.ListLikeType:
+		return valueType(of.Elem())
+	case *arrow.DictionaryType:
+		return valueType(of.ValueType)
+	}
+	return t
 }
 
 // arrowKind tells how values of a type are read.

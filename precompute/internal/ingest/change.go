@@ -3,7 +3,6 @@ package ingest
 import (
 	"bytes"
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/prelift/prelift/snapshot"
@@ -43,7 +42,7 @@ func ReadChange(ctx context.Context, opt Options, remove []string) (*snapshot.Ch
 func (o Options) removal(ctx context.Context, files []string) (Options, error) {
 	o.Edges, o.Nodes, o.NodeFiles, o.TypeCol, o.Change = files, "", nil, "", true
 	o.WeightCol = WeightNone
-	if o.RelCol == "" {
+	if o.RelCol == "" && !o.BaseRelations {
 		return o, nil
 	}
 	plain := o
@@ -51,6 +50,14 @@ func (o Options) removal(ctx context.Context, files []string) (Options, error) {
 	r, err := again(ctx, plain)
 	if err != nil {
 		return o, err
+	}
+	if o.RelCol == "" {
+		for _, path := range files {
+			if err := unsaidRelation(ctx, &r.opt, path); err != nil {
+				return o, err
+			}
+		}
+		return o, nil
 	}
 	t, err := openTable(ctx, &r.opt, files[0], roleEdges)
 	if err != nil {
@@ -63,19 +70,37 @@ func (o Options) removal(ctx context.Context, files []string) (Options, error) {
 	return o, nil
 }
 
+// unsaidRelation refuses a list of edges to remove with a column of relations by its name that isn't read as one: the edges
+// of all relations would go.
+func unsaidRelation(ctx context.Context, opt *Options, path string) error {
+	t, err := openTable(ctx, opt, path, roleEdges)
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	if c := find(t.names, relationNames); c >= 0 && t.relCol < 0 {
+		return t.headError("--rel-col "+t.names[c]+" reads it; for all relations leave the column out",
+			"the column %s isn't read: edges of all relations would be removed", quote(t.names[c]))
+	}
+	return nil
+}
+
 // changedSplits returns the splits of SplitNames that a node table has columns for, nil without any.
-func (r *reader) changedSplits(t *table) *splitTable {
+func (r *reader) changedSplits(t *table) (*splitTable, error) {
 	s := &splitTable{files: []string{t.in.name}, rep: r.report}
 	for _, name := range r.opt.SplitNames {
-		c := slices.IndexFunc(t.names, func(have string) bool { return strings.EqualFold(have, name) })
+		c, err := t.unique([]string{strings.ToLower(name)}, true)
+		if err != nil {
+			return nil, err
+		}
 		if c >= 0 {
 			s.names, s.cols = append(s.names, name), append(s.cols, c)
 		}
 	}
 	if len(s.cols) == 0 {
-		return nil
+		return nil, nil
 	}
-	return s
+	return s, nil
 }
 
 // PlaceOfEdge reads files of edges to remove again for the first line with these ends, which are ids as Read gives them, and returns an Error at

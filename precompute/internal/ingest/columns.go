@@ -28,7 +28,8 @@ type columnInfo struct {
 	typeName string // for messages
 	kind     columnKind
 	list     bool
-	width    int // of a list: values of every row, as its first row has
+	single   bool // columnFloat of at most 32 bits
+	width    int  // of a list: values of every row, as its first row has
 }
 
 // columnValues are values of one column: those of a run of rows.
@@ -64,7 +65,20 @@ func (v *columnValues) addNull(kind columnKind) {
 	v.null = append(v.null, true)
 }
 
-// appendValue writes value i as text. Floats are rounded to float32 first, as every use of them is; those that don't
+// appendExact writes float i of a column of ids, relations or classes as text: the integer that it is. ok is false for any
+// other, and for integers so large that neighbours of them are the same float.
+func (v *columnValues) appendExact(dst []byte, info *columnInfo, i int) (text []byte, ok bool) {
+	limit := float64(1 << 53)
+	if info.single {
+		limit = 1 << 24
+	}
+	if f := v.floats[i]; f == math.Trunc(f) && math.Abs(f) < limit {
+		return strconv.AppendInt(dst, int64(f), 10), true
+	}
+	return dst, false
+}
+
+// appendValue writes value i as text. Floats are rounded to float32 first, as every use of them as numbers is; those that don't
 // fit, or would be 0, stay as they are, for the message.
 func (v *columnValues) appendValue(dst []byte, kind columnKind, i int) []byte {
 	switch kind {
@@ -110,7 +124,8 @@ type columnarSource struct {
 	field  []fieldOf
 	reader columnReader
 
-	used   []bool // by column
+	used   []bool   // by column
+	exact  []string // by column: a hint if floats must be integers, for appendExact
 	values []columnValues
 	rows   int   // in values
 	at     int   // of rows
@@ -126,7 +141,7 @@ const maxListWidth = 1 << 20
 
 // newColumnarSource makes the source and the names of its fields. It reads the first rows to learn how wide lists are.
 func newColumnarSource(ctx context.Context, file string, cols []columnInfo, reader columnReader) (*columnarSource, []string, error) {
-	c := &columnarSource{file: file, cols: cols, reader: reader, used: make([]bool, len(cols)), values: make([]columnValues, len(cols))}
+	c := &columnarSource{file: file, cols: cols, reader: reader, used: make([]bool, len(cols)), exact: make([]string, len(cols)), values: make([]columnValues, len(cols))}
 	for i, info := range cols {
 		c.used[i] = info.kind != columnOther
 	}
@@ -171,6 +186,15 @@ func (c *columnarSource) use(fields []int) error {
 	return nil
 }
 
+// wholes says that floats of the fields are read by appendExact; hint is for those that aren't integers.
+func (c *columnarSource) wholes(fields []int, hint string) {
+	for _, f := range fields {
+		if f >= 0 {
+			c.exact[c.field[f].column] = hint
+		}
+	}
+}
+
 func (c *columnarSource) fill(ctx context.Context) error {
 	for i := range c.values {
 		c.values[i].reset()
@@ -206,9 +230,17 @@ func (c *columnarSource) next(ctx context.Context, t *table) error {
 				}
 				at = v.starts[at] + f.value
 			}
-			if v.null[at] {
+			exact := c.exact[f.column] != "" && info.kind == columnFloat
+			switch {
+			case v.null[at] || exact && math.IsNaN(v.floats[at]):
 				c.nulls[i], anyNull = true, true
-			} else {
+			case exact:
+				var ok bool
+				if t.scan.text, ok = v.appendExact(t.scan.text, info, at); !ok {
+					return &Error{File: c.file, Line: row, Column: info.name, Value: strconv.FormatFloat(v.floats[at], 'g', -1, 64),
+						Msg: "is a float that stands for no one integer", Hint: c.exact[f.column]}
+				}
+			default:
 				t.scan.text = v.appendValue(t.scan.text, info.kind, at)
 			}
 		}

@@ -430,3 +430,34 @@ func TestColumnarOneColumn(t *testing.T) {
 		wantError(t, Options{Edges: []string{path}}, filepath.Base(path), 0, "no column src", `when`)
 	}
 }
+
+// What isn't read is named, and called damaged only where it is.
+func TestColumnarMessages(t *testing.T) {
+	guarded := func(f func()) string {
+		return fmt.Sprint(guard("f.parquet", "Parquet", func() error { f(); return nil }))
+	}
+	if got, want := guarded(func() { _ = []int{}[len(t.Name()):] }), "f.parquet: is not readable Parquet (the file is damaged)"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got, want := guarded(func() { panic(`bad "x"`) }), `f.parquet: is not readable Parquet: bad "x" (the file is damaged)`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	err := guard("f.parquet", "Parquet", func() error { return encodingError("BYTE_STREAM_SPLIT") })
+	if want := "f.parquet: is Parquet with values in the encoding BYTE_STREAM_SPLIT, which is not read (write the columns plain or with a dictionary)"; err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	var out bytes.Buffer
+	rec := edgeRecord(false)
+	props := parquet.NewWriterProperties(parquet.WithDictionaryDefault(false), parquet.WithEncoding(parquet.Encodings.DeltaByteArray))
+	w, err := pqarrow.NewFileWriter(rec.Schema(), &out, props, pqarrow.DefaultWriterProps())
+	if err == nil {
+		err = errors.Join(w.Write(rec), w.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, Options{Edges: []string{writeFile(t, "f.parquet", out.String())}}, "f.parquet", 0, "encoding DELTA_BYTE_ARRAY, which is not read")
+	for _, name := range []string{"f.parquet.gz", "f.arrow.zst"} {
+		wantError(t, Options{Edges: []string{writeFile(t, name, "\x1f\x8b")}}, name, 0, "is compressed", "unpack it first")
+	}
+}

@@ -71,7 +71,9 @@ func (r *reader) openDataset(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return l.open(ctx, &r.opt, files)
+	err = l.open(ctx, &r.opt, files)
+	r.report.Warnings = append(r.report.Warnings, r.opt.warnings...)
+	return err
 }
 
 // globFiles returns the files that match a pattern, sorted.

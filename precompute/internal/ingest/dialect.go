@@ -61,7 +61,7 @@ func detectDialect(format, delimiter, name string, head []byte) dialect {
 	case ".txt", ".edgelist", ".edges", ".el", ".snap", ".list":
 		return dialectSNAP
 	}
-	line, _, _ := bytes.Cut(head, []byte{'\n'})
+	line, _, _ := firstUnblank(head)
 	switch {
 	case len(line) > 0 && (line[0] == '#' || line[0] == '%'):
 		return dialectSNAP
@@ -71,6 +71,17 @@ func detectDialect(format, delimiter, name string, head []byte) dialect {
 		return csv
 	}
 	return dialectSNAP
+}
+
+// firstUnblank returns the first line that isn't blank, what follows it, and its number.
+func firstUnblank(text []byte) (line, rest []byte, number int64) {
+	for number = 1; ; number++ {
+		found := false
+		if line, rest, found = bytes.Cut(text, []byte{'\n'}); !found || len(bytes.TrimSpace(line)) > 0 {
+			return line, rest, number
+		}
+		text = rest
+	}
 }
 
 // lastRecordEnd returns the offset behind the last whole record of buf, which starts at a record, or 0.

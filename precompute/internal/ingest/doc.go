@@ -65,7 +65,7 @@
 //
 // # Features
 //
-// The matrix is float32; NaN and infinities are errors. Sources: a .npy or .npz matrix; a text table of an id and
+// The matrix is float32 (what is too small rounds to 0, and is counted in a notice); NaN and infinities are errors. Sources: a .npy or .npz matrix; a text table of an id and
 // one column per feature; a sparse text table with the header node,feature[,value] (feature counts from 0, value 1
 // if absent, number of features = NumFeatures, or else the largest + 1; a pair given twice is counted if equal, an
 // error if not); or the columns f0, f1, ... of Nodes, in the order of their numbers and without a gap. A node with no row is missing: an error, or a row of zeros
@@ -104,7 +104,8 @@
 //   - parquet, arrow: columns of numbers, booleans, strings and bytes; a list column is one column for each value,
 //     name[0], name[1], ..., all rows as wide as the first, and name (or name*) in FeatureCols means all of them. A null
 //     id or weight is an error, a null label or split is none, a null feature is an error. Floats are rounded to
-//     float32 before use, so 1.0 is the class 1. A features, labels or splits table without an id column has the rows
+//     float32 as features and weights. As ids, relations, types and classes they must be integers below 2^53 (of 32 bits:
+//     below 2^24): 1.0 is the id or class 1, NaN a null. A features, labels or splits table without an id column has the rows
 //     of the nodes.
 //   - property: Neo4j (name:ID(space), :START_ID(space), :END_ID(space), :TYPE, :LABEL, name:type) and Gremlin (~id,
 //     ~from, ~to, ~label, name:type) headers, told by their first row; a file with nothing but a header is that of the
@@ -119,6 +120,7 @@
 // or none has. An edge file - is Options.Stdin, kept in a temporary file meanwhile.
 //
 // Several node tables are read as one with the columns of all; a column that a file lacks is empty there.
+// Names match in any case; one that is twice in a file is an error.
 //
 // # Data sets
 //
@@ -129,7 +131,8 @@
 //     Nodes are 0 to N-1; nodes that test.index leaves out have features 0 and no label; the validation part is the 500
 //     nodes behind the training part.
 //   - OGB: a directory with raw/edge.csv.gz, num-node-list, node-feat, node-label and split/NAME/.
-//   - .npz: edges [E, 2], node_features, node_labels, train_masks, val_masks and test_masks. Pickled members are refused.
+//   - .npz: edges [E, 2], node_features, node_labels, train_masks, val_masks and test_masks, or train_mask and so on: 0 and 1,
+//     [splits, N], [N], or [N, splits] unless there are N splits. All have N nodes. Others are warned about, pickled ones refused.
 //   - LINQS: NAME.content and NAME.cites. The citing node, on the right, is the source.
 //   - OpenKE: a directory; the edges are the training triples. geom-gcn: out1_graph_edges.txt and
 //     out1_node_feature_label.txt. MUSAE: edges.csv, features.json and target.csv.

@@ -312,6 +312,7 @@ func (t *table) edgeColumns() (edgeColumns, error) {
 	if c.rel >= 0 && (c.rel == c.src || c.rel == c.dst || c.rel == c.weight) {
 		return c, t.headError("", "the relation must be a column of its own")
 	}
+	t.wholes(wholeIDHint, c.src, c.dst, c.rel)
 	return c, nil
 }
 

@@ -140,6 +140,7 @@ func (r *reader) readFeatures(ctx context.Context) error {
 		return t.headError(t.oneFieldHint(), "no feature column: the first row has 1 field")
 	}
 	if isSparse(t.names) {
+		t.wholes(wholeIDHint, 1) // numbers of features
 		r.features = &sparseTable{file: t.in.name, weighted: t.width == 3, numCols: r.opt.NumFeatures}
 	} else {
 		d := &denseTable{file: t.in.name, idCol: id}
@@ -212,6 +213,9 @@ func (d *denseTable) set(ctx context.Context, r *reader, t *table, num int32) er
 			}
 			return &Error{File: t.in.name, Line: t.scan.start, Column: d.names[i], Value: string(field), Msg: fault.String(), Hint: hint}
 		}
+		if v == 0 && vanishes(field) {
+			r.small.features++
+		}
 		*last = append(*last, v)
 	}
 	d.nums = append(d.nums, num)
@@ -272,6 +276,9 @@ func (s *sparseTable) set(_ context.Context, r *reader, t *table, num int32) err
 		var bad numberFault
 		if value, bad = parseFloat32(t.scan.field(2)); bad != numberOK {
 			return fault(2, bad.String(), bad.hint())
+		}
+		if value == 0 && vanishes(t.scan.field(2)) {
+			r.small.features++
 		}
 	}
 	if int(feature) >= s.numCols {
@@ -399,6 +406,7 @@ func (r *reader) placeFeatures(ctx context.Context, ids *snapshot.IDs, number []
 		}
 	}
 	r.features = nil
+	r.noteSmall(file, r.small.features, "feature")
 	return f, r.normalise(file, ids, f)
 }
 
@@ -423,6 +431,13 @@ func (r *reader) missing(file string, ids *snapshot.IDs, present []bool) error {
 	r.report.MissingFeatures = missing
 	r.report.Warnings = append(r.report.Warnings, oneLine(file)+": "+msg+": filled with zeros")
 	return nil
+}
+
+// noteSmall notes values that float32 has no other number for than 0.
+func (r *reader) noteSmall(file string, n int64, what string) {
+	if n > 0 {
+		r.report.Notices = append(r.report.Notices, fmt.Sprintf("%s: %d %s other than 0 but too small for float32: read as 0", oneLine(file), n, plural(int(n), what)))
+	}
 }
 
 // normRows is how many rows are summed before their sum is added to the total: a fixed number, so that threads

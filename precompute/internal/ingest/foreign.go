@@ -53,6 +53,9 @@ func foreignKind(head []byte) (what, hint string) {
 			return f.what, f.hint
 		}
 	}
+	if len(head) >= 4 && (head[0] == 0) != (head[1] == 0) && (head[0] == 0) == (head[2] == 0) && (head[1] == 0) == (head[3] == 0) {
+		return "UTF-16 text", "convert it to UTF-8"
+	}
 	if bytes.HasPrefix(head, []byte("nkbg00")) && bytes.IndexByte(head, 0) >= 0 {
 		return "a binary NetworKit graph", "write it as an edge list"
 	}

@@ -28,6 +28,8 @@ func TestForeignFiles(t *testing.T) {
 		{"e.csv", "\n <!DOCTYPE html>\n<html>", "is a web page, which isn't read here (a download that failed?)"},
 		{"e", "<?xml version=\"1.0\"?>\n<gexf>", "a GEXF file"},
 		{"e", "graph\n[\n node [ id 0 ]\n]\n", "a GML file"},
+		{"e.csv", "a\x00,\x00b\x00\n\x00", "is UTF-16 text, which isn't read here (convert it to UTF-8)"},
+		{"e.csv", "\x00a\x00,\x00b\x00\n", "is UTF-16 text"},
 		{"e.gml", "Creator x\n", "named like a format"},
 		{"e.graph", "3 2\n2\n1 3\n2\n", "named like a METIS file"},
 		{"E.METIS.gz", string(gzipped([]byte("3 2\n"))), "named like a METIS file"},

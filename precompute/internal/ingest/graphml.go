@@ -89,7 +89,8 @@ type graphmlSource struct {
 	line     int64
 	back     bool // the row in values comes back next
 	values   []string
-	done     bool
+	given    []bool // by key, of the element at hand
+	done     bool   // the graph is at its end
 }
 
 func (g *graphmlSource) close() {} // the table closes the input
@@ -113,6 +114,8 @@ func (g *graphmlSource) token() (xml.Token, error) {
 			return nil, &Error{File: g.in.name, Line: g.line, Msg: err.Error(), Err: ErrLimit}
 		case errors.As(err, &syntax):
 			return nil, g.fault("is no readable XML: %s", cut(syntax.Msg))
+		case err == io.EOF && g.done && g.depth == 0:
+			return nil, io.EOF
 		case err == io.EOF:
 			return nil, g.fault("ends inside the document")
 		case strings.Contains(err.Error(), "CharsetReader"): // of which the library has no type
@@ -349,7 +352,16 @@ func (g *graphmlSource) rest() error {
 			return g.fault("the file holds a second graph: only one is read")
 		}
 	}
-	return io.EOF
+	for {
+		tok, err := g.token()
+		if err != nil {
+			return err
+		}
+		chars, isText := tok.(xml.CharData)
+		if _, begins := tok.(xml.StartElement); begins || isText && len(bytes.TrimSpace(chars)) > 0 {
+			return g.fault("goes on behind the document")
+		}
+	}
 }
 
 // element takes a node or an edge with its data into values.
@@ -359,6 +371,7 @@ func (g *graphmlSource) element(e xml.StartElement) (directed bool, err error) {
 		fixed = []string{attribute(e, "source"), attribute(e, "target")}
 	}
 	g.values = append(g.values[:0], fixed...)
+	g.given = append(g.given[:0], make([]bool, len(g.keys))...)
 	for i := range g.keys {
 		g.values = append(g.values, g.keys[i].fallback)
 	}
@@ -389,6 +402,10 @@ func (g *graphmlSource) element(e xml.StartElement) (directed bool, err error) {
 			if at < 0 {
 				return false, g.fault("no key %s is declared for this element", quote(id))
 			}
+			if g.given[at] {
+				return false, g.fault("the element has two data of the key %s", quote(id))
+			}
+			g.given[at] = true
 			text, err := g.content()
 			if err != nil {
 				return false, err

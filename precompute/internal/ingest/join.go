@@ -44,22 +44,27 @@ func openJoined(ctx context.Context, opt *Options, name string, paths []string, 
 			return nil, err
 		}
 		fixedID = fixedID && id == 0
-		for c := range t.names {
-			column := t.names[c]
+		part := joinedPart{to: make([]int, len(t.names))}
+		for c, column := range t.names {
+			if err := t.once(c); err != nil {
+				return nil, err
+			}
+			at := joinedColumn(names, column, t.names)
 			if c == id && len(names) > 0 {
-				column = names[0]
+				at = 0
 			}
-			if !slices.Contains(names, column) {
-				names = append(names, column)
+			if at < 0 {
+				at, names = len(names), append(names, column)
 			}
+			part.to[c] = at
 		}
 		if t.typeCol >= 0 {
-			typeCol = t.names[t.typeCol]
+			typeCol = names[part.to[t.typeCol]]
 		}
 		if t.relCol >= 0 {
-			relCol = t.names[t.relCol]
+			relCol = names[part.to[t.relCol]]
 		}
-		j.parts = append(j.parts, joinedPart{names: t.names, id: id})
+		j.parts = append(j.parts, part)
 	}
 	if !fixedID {
 		return nil, &Error{File: name, Msg: "the id must be the first column of each of several node tables"}
@@ -77,6 +82,27 @@ func openJoined(ctx context.Context, opt *Options, name string, paths []string, 
 	return t, nil
 }
 
+// joinedColumn returns the place in names of a column of a table with the columns own, -1 if it is none of them. Names match in
+// any case, as where columns are chosen, unless the table has a column that matches better.
+func joinedColumn(names []string, column string, own []string) int {
+	if i := slices.Index(names, column); i >= 0 {
+		return i
+	}
+	return slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, column) && !slices.Contains(own, name) })
+}
+
+// once refuses a table with a second column of column c's name, and of a known name in any case.
+func (t *table) once(c int) error {
+	name := t.names[c]
+	for _, other := range t.names[:c] {
+		known := is(name, idNames) || is(name, labelNames) || is(name, splitName) || isFeatureName(name)
+		if name != "" && other == name || known && strings.EqualFold(other, name) {
+			return t.headError("several tables are joined by the names of their columns", "column %q appears twice", name)
+		}
+	}
+	return nil
+}
+
 // joinedSource reads tables one after the other.
 type joinedSource struct {
 	opt   *Options
@@ -88,11 +114,17 @@ type joinedSource struct {
 	from  []int // for each column its place in open, -1 = none
 	done  int   // tables opened
 	used  []int // nil = all columns
+	whole []wholeColumns
+}
+
+// wholeColumns are columns for table.wholes.
+type wholeColumns struct {
+	cols []int
+	hint string
 }
 
 type joinedPart struct {
-	names []string
-	id    int
+	to []int // for each column its place in all
 }
 
 func (j *joinedSource) next(ctx context.Context, t *table) error {
@@ -105,11 +137,10 @@ func (j *joinedSource) next(ctx context.Context, t *table) error {
 			if j.open, err = openTable(ctx, j.opt, j.paths[j.done], j.role); err != nil {
 				return err
 			}
-			j.from = make([]int, len(j.names))
-			for c, name := range j.names {
-				j.from[c] = slices.Index(j.open.names, name)
+			j.from = slices.Repeat([]int{-1}, len(j.names))
+			for c, to := range j.parts[j.done].to {
+				j.from[to] = c
 			}
-			j.from[0] = j.parts[j.done].id
 			if j.used != nil {
 				var used []int
 				for _, c := range j.used {
@@ -119,6 +150,13 @@ func (j *joinedSource) next(ctx context.Context, t *table) error {
 				}
 				if err := j.open.use(used...); err != nil {
 					return err
+				}
+			}
+			for _, w := range j.whole {
+				for _, c := range w.cols {
+					if c >= 0 {
+						j.open.wholes(w.hint, j.from[c])
+					}
 				}
 			}
 			t.in.name, t.scan.file = j.open.in.name, j.open.in.name
@@ -155,6 +193,10 @@ func (j *joinedSource) next(ctx context.Context, t *table) error {
 func (j *joinedSource) use(cols []int) error {
 	j.used = slices.Clone(cols)
 	return nil
+}
+
+func (j *joinedSource) wholes(cols []int, hint string) {
+	j.whole = append(j.whole, wholeColumns{slices.Clone(cols), hint})
 }
 
 func (j *joinedSource) close() {

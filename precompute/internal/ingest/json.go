@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strings"
+	"unicode/utf8"
 )
 
 // openJSON opens a feature map {"node": [feature, ...], ...} as the sparse table node,feature. A row is a node.
@@ -112,7 +114,10 @@ func (j *jsonSource) next(_ context.Context, t *table) error {
 			return io.EOF
 		}
 		j.nodes++
-		j.node, _ = tok.(string) // keys are strings
+		j.node, _ = tok.(string)                          // keys are strings
+		if strings.ContainsRune(j.node, utf8.RuneError) { // the library puts it for what is no character
+			return j.fault("node "+quote(j.node)+" is no UTF-8, or has half a surrogate pair, or the sign U+FFFD for such", "write ids in UTF-8")
+		}
 		if j.seen[j.node] {
 			return j.fault("node "+quote(j.node)+" is in the map twice", "")
 		}

@@ -51,6 +51,9 @@ func newLabelTable(opt *Options, t *table, path, role string, id int, cols []int
 			l.task = snapshot.TaskMultilabel
 		}
 	}
+	if l.task != snapshot.TaskRegression {
+		t.wholes(wholeClassHint, cols...)
+	}
 	if l.task == snapshot.TaskMulticlass || l.task == snapshot.TaskBinary {
 		if len(cols) > 1 {
 			return nil, t.headError("choose one with --label-col", "%d label columns for the task %s", len(cols), l.task)
@@ -253,6 +256,9 @@ func (l *labelTable) set(ctx context.Context, r *reader, t *table, num int32) er
 		if bad != numberOK {
 			return fault(i, bad.String(), bad.hint())
 		}
+		if v == 0 && vanishes(f) {
+			r.small.targets++
+		}
 		if listed && l.values[n*k+i] != v {
 			return contradiction(i)
 		}
@@ -323,6 +329,7 @@ func (r *reader) placeLabels(number []int32) (*snapshot.Labels, error) {
 			return nil, &Error{File: l.file, Msg: "no node has a label"}
 		}
 	}
+	r.noteSmall(l.file, r.small.targets, "target")
 	if k := int64(len(out.ClassNames)); out.Class != nil && r.opt.Task == TaskAuto && k > manyClasses && 4*k > labelled {
 		r.report.Notices = append(r.report.Notices, fmt.Sprintf("%s: %d classes for %d labelled nodes: where the label is a quantity, say --task regression", oneLine(l.file), k, labelled))
 	}

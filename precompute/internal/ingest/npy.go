@@ -324,6 +324,14 @@ func (t npyType) decode(out []float32, b []byte) {
 	}
 }
 
+// float64 is the element that b begins with and that decode made v, as it is written.
+func (t npyType) float64(v float32, b []byte) float64 {
+	if t.kind == 'f' && t.size == 8 {
+		return math.Float64frombits(uint64(t.integer(b)))
+	}
+	return float64(v)
+}
+
 // halfToFloat converts an IEEE 754 binary16 value, exactly.
 func halfToFloat(h uint16) float32 {
 	sign, exponent, fraction := uint32(h>>15)<<31, uint32(h>>10)&31, uint32(h)&1023
@@ -356,13 +364,20 @@ func (m *matrix) fill(ctx context.Context, r *reader, number []int32, out []floa
 			return m.readFault(err)
 		}
 		m.item.decode(values[:n], raw)
+		if m.item.kind == 'f' && m.item.size == 8 {
+			for i, v := range values[:n] {
+				if v == 0 && m.item.integer(raw[8*i:])<<1 != 0 { // all but the sign
+					r.small.features++
+				}
+			}
+		}
 		row, col := int(from/int64(inner)), int(from%int64(inner))
 		for i := 0; i < int(n); {
 			run := min(inner-col, int(n)-i)
 			part := values[i : i+run]
 			for k, v := range part {
 				if v-v != 0 { // NaN and infinities
-					return m.badValue(row, col+k, v)
+					return m.badValue(row, col+k, m.item.float64(v, raw[(i+k)*m.item.size:]))
 				}
 			}
 			if m.fortran {
@@ -384,7 +399,7 @@ func (m *matrix) fill(ctx context.Context, r *reader, number []int32, out []floa
 }
 
 // badValue names a value that is not finite by its place in the array.
-func (m *matrix) badValue(outer, inner int, v float32) error {
+func (m *matrix) badValue(outer, inner int, v float64) error {
 	row, col := outer, inner
 	if m.fortran {
 		row, col = inner, outer

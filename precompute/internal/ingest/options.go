@@ -112,6 +112,8 @@ type Options struct {
 	// may be no edges, no ids and no labels; nodes without features aren't looked for. Nodes has the splits of SplitNames, where given.
 	Change     bool
 	SplitNames []string
+	// BaseRelations says that the snapshot to change has relations: a list of edges to remove whose header names them needs RelCol.
+	BaseRelations bool
 	// Directed says that directions will be kept: undirected edges of GraphML and Matrix Market files come both ways.
 	Directed bool
 	Stdin    io.Reader // what the edge file - stands for; nil = the process's
@@ -129,6 +131,7 @@ type Options struct {
 
 	sources  map[string]opener   // tables that are no files of their own, by the path that stands for them
 	names    map[string]string   // what messages call files, by path; else the base name
+	warnings []string            // of what Dataset names
 	byRow    map[string]bool     // names of files whose places are rows, not lines
 	headers  map[string]string   // property edge file -> the file with its header
 	spaces   map[string]bool     // id spaces of the Neo4j files

@@ -9,7 +9,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/apache/arrow/go/v15/parquet"
@@ -54,10 +57,18 @@ func (l limitAllocator) Reallocate(size int, b []byte) []byte {
 func guard(name, what string, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &Error{File: name, Msg: fmt.Sprintf("is not readable %s: %s", what, cut(fmt.Sprint(p))), Hint: "the file is damaged"}
+			e := &Error{File: name, Msg: "is not readable " + what, Hint: "the file is damaged"}
+			if _, bug := p.(runtime.Error); !bug { // whose words are of no use
+				e.Msg += ": " + cut(fmt.Sprint(p))
+			}
+			err = e
 		}
 	}()
 	err = f()
+	if e := (*Error)(nil); errors.As(err, &e) && e.File == "" {
+		e.File = name
+		return e
+	}
 	if e := (*Error)(nil); err == nil || err == io.EOF || errors.As(err, &e) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
@@ -67,7 +78,7 @@ func guard(name, what string, f func() error) (err error) {
 // cut makes a message of a library one short line.
 func cut(msg string) string {
 	q := fmt.Sprintf("%q", msg[:min(len(msg), 200)])
-	return q[1 : len(q)-1]
+	return strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`)
 }
 
 // openParquet opens a Parquet file as a table.
@@ -82,6 +93,10 @@ func openColumnar(ctx context.Context, opt *Options, path, role, format string, 
 	f, size, err := openRegular(path, opt.nameOf(path))
 	if err != nil {
 		return nil, err
+	}
+	if bare := strings.ToLower(filepath.Ext(path)); bare == ".gz" || bare == ".zst" {
+		f.Close()
+		return nil, &Error{File: opt.nameOf(path), Msg: "is compressed: Parquet and Arrow files are read as they are", Hint: "unpack it first; they compress inside"}
 	}
 	t := newSourceTable(opt, path, role, format, nil, true, nil)
 	var reader columnReader
@@ -165,7 +180,7 @@ func newParquetReader(f *os.File, name string, size int64, threads int) (columnR
 		if col.SchemaNode().RepetitionType() == parquet.Repetitions.Optional {
 			leaf.present--
 		}
-		info := columnInfo{name: col.Path(), typeName: col.PhysicalType().String(), kind: parquetKind(col)}
+		info := columnInfo{name: col.Path(), typeName: col.PhysicalType().String(), kind: parquetKind(col), single: col.PhysicalType() == parquet.Types.Float}
 		if leaf.maxRep > 0 {
 			info.list = true
 			if leaf.maxRep == 1 && lists[col.ColumnPath()[0]] == 1 {

@@ -72,9 +72,18 @@ func (c *checkedPages) check() error {
 	case parquet.Encodings.DeltaBinaryPacked, parquet.Encodings.DeltaLengthByteArray:
 		return c.checkDelta(b, n, e == parquet.Encodings.DeltaLengthByteArray)
 	case parquet.Encodings.DeltaByteArray:
-		return fmt.Errorf("values in the encoding %v are not read: write the column plain or with a dictionary", e)
+		return encodingError("DELTA_BYTE_ARRAY")
+	case byteStreamSplit:
+		return encodingError("BYTE_STREAM_SPLIT")
 	}
 	return nil
+}
+
+// byteStreamSplit is an encoding of Parquet 2.8 that the library doesn't know.
+const byteStreamSplit = parquet.Encoding(9)
+
+func encodingError(name string) error {
+	return &Error{Msg: "is Parquet with values in the encoding " + name + ", which is not read", Hint: "write the columns plain or with a dictionary"}
 }
 
 var errLevels = errors.New("page with fewer levels than values")

@@ -17,6 +17,9 @@ type propertyColumn struct {
 	space string // of id, src, dst: the id space
 }
 
+// propertyRoles are the roles that one column has, in words.
+var propertyRoles = map[string]string{"id": "id", "src": "source", "dst": "destination", "type": "type", "label": "label"}
+
 // parsePropertyHeader reads the header of a Neo4j export (name:ID(space), :START_ID(space), :END_ID(space), :TYPE,
 // :LABEL, name:type) or of a Gremlin load file (~id, ~from, ~to, ~label, name:type). ok is false for any other row.
 func parsePropertyHeader(fields []string) (cols []propertyColumn, ok bool) {
@@ -70,13 +73,13 @@ func propertyHead(opt *Options, path string) (cols []propertyColumn, alone bool,
 	if err != nil {
 		return nil, false, err
 	}
-	line, rest, _ := bytes.Cut(head, []byte{'\n'})
+	line, rest, number := firstUnblank(head)
 	if !bytes.ContainsAny(line, ":~") {
 		return nil, false, nil
 	}
 	d := detectDialect(FormatAuto, opt.Delimiter, filepath.Base(path), head)
 	s := scanner{dialect: d}
-	s.reset(append(slices.Clone(line), '\n'), 0, 1)
+	s.reset(append(slices.Clone(line), '\n'), 0, number)
 	if kind, err := s.next(); err != nil || kind != kindRow {
 		return nil, false, nil
 	}
@@ -87,6 +90,18 @@ func propertyHead(opt *Options, path string) (cols []propertyColumn, alone bool,
 	cols, ok := parsePropertyHeader(fields)
 	if !ok {
 		return nil, false, nil
+	}
+	fault := func(hint, format string, args ...any) error {
+		return &Error{File: opt.nameOf(path), Line: number, Msg: fmt.Sprintf(format, args...), Hint: hint}
+	}
+	for i, c := range cols {
+		first := slices.IndexFunc(cols, func(other propertyColumn) bool { return other.role == c.role })
+		switch {
+		case strings.Contains(c.space, ":"):
+			return nil, false, fault("ids are written SPACE:ID", "the id space %s has a colon in its name", quote(c.space))
+		case c.role != "" && c.role != "ignore" && first < i:
+			return nil, false, fault("one column each; :IGNORE leaves a column out", "columns %s and %s are both the %s", quote(fields[first]), quote(fields[i]), propertyRoles[c.role])
+		}
 	}
 	return cols, len(bytes.TrimSpace(rest)) == 0, nil
 }
@@ -114,9 +129,6 @@ func findProperties(opt *Options, paths []string) (spaces []string, err error) {
 			opt.headers[path] = header
 		}
 		for _, c := range cols {
-			if strings.Contains(c.space, ":") {
-				return nil, &Error{File: opt.nameOf(path), Line: 1, Msg: fmt.Sprintf("the id space %s has a colon in its name", quote(c.space)), Hint: "ids are written SPACE:ID"}
-			}
 			if c.space != "" && !slices.Contains(spaces, c.space) {
 				spaces = append(spaces, c.space)
 			}

@@ -32,6 +32,7 @@ type reader struct {
 	held     *heldPairs
 	labels   *labelTable
 	splits   *splitTable
+	small    struct{ features, targets int64 } // values other than 0 that are 0 in float32
 
 	doneBytes, totalBytes int64 // of the phase
 }
@@ -479,7 +480,10 @@ func (r *reader) readNodes(ctx context.Context) error {
 	if r.types != nil {
 		used = append(used, r.types.col)
 	}
-	splits := r.nodeSplits(t)
+	splits, err := r.nodeSplits(t)
+	if err != nil {
+		return err
+	}
 	if splits != nil {
 		used = append(used, splits.cols...)
 	}

@@ -68,6 +68,20 @@ func (t *table) use(cols ...int) error {
 	return nil
 }
 
+// Hints for floats where integers are wanted.
+const (
+	wholeIDHint    = "save ids and relations as integers or text"
+	wholeClassHint = "--task regression for values; save classes as integers or text"
+)
+
+// wholes says which columns hold ids or classes: a source of typed columns then gives floats as the integers they are, an
+// error for any other, and NaN as null.
+func (t *table) wholes(hint string, cols ...int) {
+	if s, ok := t.src.(interface{ wholes([]int, string) }); ok {
+		s.wholes(cols, hint)
+	}
+}
+
 // startRow begins a row that put fills.
 func (s *scanner) startRow(place int64) {
 	s.text, s.fields, s.start = s.text[:0], s.fields[:0], place
@@ -441,6 +455,7 @@ func (r *reader) nodeTypes(t *table) (*nodeTypes, error) {
 	if col < 0 {
 		return nil, nil
 	}
+	t.wholes(wholeIDHint, col)
 	return &nodeTypes{col: col, names: newDict(true)}, nil
 }
 

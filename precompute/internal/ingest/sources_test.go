@@ -74,6 +74,56 @@ func TestNeo4j(t *testing.T) {
 	wantError(t, opt, "notype.csv", 2, "empty relation")
 	opt.Edges = []string{put("colon.csv", ":START_ID(A:B),:END_ID(A:B)\n1,1\n")}
 	wantError(t, opt, "colon.csv", 1, "colon")
+	for _, c := range []struct{ head, want string }{
+		{":START_ID,:START_ID,:END_ID", `columns ":START_ID" and ":START_ID" are both the source`},
+		{":START_ID,:END_ID,x:END_ID", `columns ":END_ID" and "x:END_ID" are both the destination`},
+		{":START_ID,:END_ID,:TYPE,t:TYPE", `columns ":TYPE" and "t:TYPE" are both the type`},
+		{"~id,~from,~to,~from", "are both the source"},
+	} {
+		opt.Edges = []string{put("doubled.csv", "\n"+c.head+"\n")}
+		wantError(t, opt, "doubled.csv", 2, c.want)
+	}
+	for _, head := range []string{"id:ID,id2:ID", "id:ID,:LABEL,:LABEL", "~id,~label,~label"} {
+		wantError(t, Options{Edges: edges, NodeFiles: []string{put("doubled.csv", head+"\n")}}, "doubled.csv", 1, "are both the")
+	}
+	two := Options{Edges: []string{put("ignored.csv", ":START_ID,:IGNORE,:END_ID,:IGNORE\na,x,b,y\n")}}
+	tables, _ = mustRead(t, two)
+	wantIDs(t, tables, "a", "b")
+}
+
+// A header behind blank lines is one, in each form that looks at the first row before it reads.
+func TestHeadBehindBlankLines(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		opt        Options
+	}{
+		{"neo4j.csv", "\n \r\n:START_ID,:END_ID,:TYPE\na,b c,r\n", Options{}},
+		{"gremlin.csv", "\n~id,~from,~to,~label\n1,a,b c,r\n", Options{}},
+		{"triples.txt", "\nhead\trelation\ttail\na\tr\tb c\n", Options{Format: FormatTriples}},
+		{"named", "\nsrc\tdst\tr\na\tb c\tr\n", Options{RelCol: "r"}},
+	} {
+		c.opt.Edges = []string{writeFile(t, c.name, c.text)}
+		tables, _ := mustRead(t, c.opt)
+		if wantIDs(t, tables, "a", "b c"); len(tables.RelNames) != 1 {
+			t.Errorf("%s: relations %q", c.name, tables.RelNames)
+		}
+	}
+}
+
+// Names of numbered triples stand for one number each.
+func TestOpenKENamesOnce(t *testing.T) {
+	for _, c := range []struct{ entities, relations, file, want string }{
+		{"2\na\t0\nb\t1\n", "2\nr\t1\nr\t0\n", relationsFile, `"r" is in the list twice, first in line 2`},
+		{"2\na\t0\na\t1\n", "2\nr\t0\ns\t1\n", entitiesFile, `"a" is in the table twice`},
+	} {
+		dir := t.TempDir()
+		for name, text := range map[string]string{entitiesFile: c.entities, relationsFile: c.relations, "train2id.txt": "2\n0 1 0\n1 0 1\n"} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantError(t, Options{Edges: []string{filepath.Join(dir, "train2id.txt")}}, c.file, 3, c.want)
+	}
 }
 
 func TestAirRoutes(t *testing.T) {
@@ -333,6 +383,8 @@ func TestJSONFeatures(t *testing.T) {
 		{`{"1": [0], "2": [0], "3": [0]} x`, 3, "goes on"},
 		{`{"": [0]}`, 1, "empty id"},
 		{`{"1": [0], "2": [0], "1": [0]}`, 3, `node "1" is in the map twice`},
+		{"{\"\xff\": [0]}", 1, "is no UTF-8"},
+		{`{"1": [0], "\ud800": [0]}`, 2, "half a surrogate pair"},
 		{`{"1": [], "1": []}`, 2, `node "1" is in the map twice`},
 	} {
 		if c.row > 0 {

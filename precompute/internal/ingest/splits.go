@@ -101,19 +101,19 @@ func SplitFiles(spec string) (parts, paths []string, err error) {
 }
 
 // nodeSplits returns the split table of a node table, nil if there is none or Splits replaces it.
-func (r *reader) nodeSplits(t *table) *splitTable {
+func (r *reader) nodeSplits(t *table) (*splitTable, error) {
 	if r.opt.Change && len(r.opt.SplitNames) > 0 {
 		return r.changedSplits(t)
 	}
-	c := find(t.names, splitName)
-	if c < 0 {
-		return nil
+	c, err := t.unique(splitName, true)
+	if c < 0 || err != nil {
+		return nil, err
 	}
 	if r.opt.Splits != "" {
 		t.report.noticef("splits come from %s: column %s is not used for them", r.opt.splitNames(), quote(t.names[c]))
-		return nil
+		return nil, nil
 	}
-	return &splitTable{files: []string{t.in.name}, names: t.names[c : c+1], cols: []int{c}, rep: r.report}
+	return &splitTable{files: []string{t.in.name}, names: t.names[c : c+1], cols: []int{c}, rep: r.report}, nil
 }
 
 // splitNames is Splits for messages.

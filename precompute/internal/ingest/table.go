@@ -446,14 +446,21 @@ func (t *table) idColumn() (int, error) {
 	switch {
 	case t.numbered:
 		return -1, nil
-	case t.width == 0 || t.fixedID:
+	case t.width == 0:
+		return 0, nil
+	case t.fixedID:
+		t.wholes(wholeIDHint, 0)
 		return 0, nil
 	}
 	spec := t.opt.IDCol
 	if t.report.Role != roleNodes && !slices.Contains(t.names, spec) {
 		spec = ""
 	}
-	return t.column(spec, idNames, 0, false)
+	id, err := t.column(spec, idNames, 0, false)
+	if err == nil {
+		t.wholes(wholeIDHint, id)
+	}
+	return id, err
 }
 
 // columnName is the name of column i for messages.

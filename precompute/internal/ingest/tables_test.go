@@ -231,7 +231,7 @@ func TestNPYFaults(t *testing.T) {
 		{"large shape", with("(3, 1)", "(3, 1000000000)"), "file holds 12 of 12000000000 data bytes"},
 		{"more data", npyBytes(1, head, append(three, 4)), "4 bytes behind its 12 data bytes"},
 		{"NaN", npyBytes(1, head, []float32{1, float32(math.NaN()), 3}), "row 1, column 0 (from 0): NaN is not a finite float32"},
-		{"infinite", npyBytes(1, strings.Replace(head, "<f4", "<f8", 1), []float64{1, 2, 1e300}), "row 2, column 0 (from 0): +Inf is not"},
+		{"infinite", npyBytes(1, strings.Replace(head, "<f4", "<f8", 1), []float64{1, 2, 1e300}), "row 2, column 0 (from 0): 1e+300 is not"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			wantError(t, withTables(t, func(o *Options) {
@@ -448,4 +448,32 @@ func TestNormalise(t *testing.T) {
 	if _, bad := normaliseRows([]float32{1, 1, 1, 1e20, -1e20, 1e-30}, 3, 1); bad != 1 {
 		t.Errorf("a row divided by almost nothing: got bad %d, want 1", bad)
 	}
+}
+
+// Features and targets too small for float32 are counted, in every kind of table.
+func TestSmallFeatures(t *testing.T) {
+	edges := writeFile(t, "e.csv", "src,dst\n0,1\n")
+	x := []float64{1e-50, 0, math.Copysign(0, -1), -1e-60}
+	head := "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2), }"
+	for _, c := range []struct {
+		name string
+		opt  Options
+		want string // "" for none
+	}{
+		{"none", Options{Features: writeFile(t, "f.csv", "id,a\n0,1e-40\n1,0e9\n")}, ""},
+		{"dense", Options{Features: writeFile(t, "f.csv", "id,a\n0,1e-50\n1,-1e-50\n")}, "f.csv: 2 features other than 0 but too small for float32: read as 0"},
+		{"of nodes", Options{Nodes: writeFile(t, "n.csv", "id,f0\n0,1e-50\n1,0\n")}, "n.csv: 1 feature other than 0"},
+		{"sparse", Options{Features: writeFile(t, "f.csv", "node,feature,value\n0,0,1e-50\n1,0,2\n")}, "f.csv: 1 feature other than 0"},
+		{"array", Options{Features: writeFile(t, "f.npy", string(npyBytes(1, head, x)))}, "f.npy: 2 features other than 0"},
+		{"columns", Options{Features: writeFile(t, "f.parquet", string(writeColumnar(t, "parquet", floatRecord("id,a", []float64{0, 1e-50}, []float64{1, 0}), 1)))}, "f.parquet: 1 feature other than 0"},
+		{"targets", Options{Labels: writeFile(t, "l.csv", "id,y\n0,1e-50\n1,1\n"), Task: snapshot.TaskRegression}, "l.csv: 1 target other than 0"},
+	} {
+		c.opt.Edges = []string{edges}
+		_, report := mustRead(t, c.opt)
+		if got := strings.Join(report.Notices, "; "); !strings.Contains(got, c.want) || c.want == "" && strings.Contains(got, "too small") {
+			t.Errorf("%s: notices %q, want %q", c.name, got, c.want)
+		}
+	}
+	x[1] = 1e39
+	wantError(t, Options{Edges: []string{edges}, Features: writeFile(t, "f.npy", string(npyBytes(1, head, x)))}, "f.npy", 0, "row 0, column 1 (from 0): 1e+39 is not a finite float32")
 }

@@ -28,13 +28,13 @@ func openTriples(ctx context.Context, opt *Options, path, role string) (*table, 
 	}
 	isHeader := opt.Header == HeaderYes || opt.Header == HeaderAuto && (byName(opt.SrcCol) || byName(opt.RelCol) || byName(opt.DstCol))
 	t, err := openText(ctx, opt, path, role, func(t *table) error {
-		line, _, _ := bytes.Cut(t.in.carry, []byte{'\n'})
+		line, _, number := firstUnblank(t.in.carry)
 		if t.format = FormatAuto; bytes.IndexByte(line, '\t') >= 0 && opt.Delimiter == "" {
 			t.format = FormatTSV
 		}
 		d := detectDialect(t.format, opt.Delimiter, t.in.name, t.in.carry)
 		s := scanner{dialect: d}
-		s.reset(append(bytes.TrimRight(slices.Clone(line), "\r"), '\n'), 0, 1)
+		s.reset(append(bytes.TrimRight(slices.Clone(line), "\r"), '\n'), 0, number)
 		if kind, err := s.next(); opt.Header == HeaderAuto && err == nil && kind == kindRow {
 			var first []string
 			for i := range s.fields {
@@ -172,6 +172,9 @@ func openOpenKE(ctx context.Context, opt *Options, path, role string) (*table, e
 	if err != nil {
 		return nil, err
 	}
+	if err := relations.named(); err != nil {
+		return nil, err
+	}
 	text, err := openCounted(ctx, opt, path, 3)
 	if err != nil {
 		return nil, err
@@ -259,6 +262,19 @@ func readNumbered(ctx context.Context, opt *Options, path string) (*numbered, er
 	}
 	out.names, out.lines = names, lines
 	return out, nil
+}
+
+// named refuses a name with two numbers.
+func (n *numbered) named() error {
+	lines := map[string]int64{}
+	for i := range n.len() {
+		name := string(n.name(i))
+		if first := lines[name]; first != 0 {
+			return &Error{File: n.file, Line: max(first, n.lines[i]), Column: "name", Value: name, Msg: fmt.Sprintf("is in the list twice, first in line %d", min(first, n.lines[i]))}
+		}
+		lines[name] = n.lines[i]
+	}
+	return nil
 }
 
 // openKESource gives triples by name.

@@ -665,7 +665,9 @@ func (a *pyArray) ints() ([]int64, error) {
 	}
 	out := make([]int64, a.shape[0])
 	for i := range out {
-		out[i] = a.item.integer(a.data[i*a.item.size:])
+		if out[i] = a.item.integer(a.data[i*a.item.size:]); out[i] < 0 && a.item.kind == 'u' {
+			return nil, fmt.Errorf("%d is over 9223372036854775807", uint64(out[i]))
+		}
 	}
 	return out, nil
 }

@@ -286,12 +286,12 @@ func (w *world) update(t *testing.T, base, dir string) (*snapshot.UpdateReport, 
 			removed = append(removed, l)
 		}
 	}
-	byRel := w.relational && w.rng.IntN(2) == 0
+	byRel := w.relational && !w.params.MergeRelations && w.rng.IntN(2) == 0
 	kept := w.lines[:0:0]
 	for _, l := range w.lines {
 		gone := slices.ContainsFunc(removed, func(r worldLine) bool {
 			same := r.src == l.src && r.dst == l.dst || w.params.Direction == snapshot.Undirected && r.src == l.dst && r.dst == l.src
-			return same && (!byRel || w.params.MergeRelations || r.rel == l.rel)
+			return same && (!byRel || r.rel == l.rel)
 		})
 		if !gone {
 			kept = append(kept, l)
@@ -470,6 +470,10 @@ func TestUpdateRefuses(t *testing.T) {
 		{name: "the same, undirected", base: plain, change: files{remove: "src,dst\nb,a\n"}},
 		{name: "an edge of another relation", base: inputs{edges: "src,dst,rel\na,b,r\nb,c,s\n"}, change: files{remove: "src,dst,rel\na,b,s\n"}, options: func(o *Options) { o.RelCol = "rel" }, want: `"a", "b" of the relation "s" is not in the base`},
 		{name: "of an unknown relation", base: inputs{edges: "src,dst,rel\na,b,r\nb,c,s\n"}, change: files{remove: "src,dst,rel\na,b,t\n"}, options: func(o *Options) { o.RelCol = "rel" }, want: `of the relation "t" is not`},
+		{name: "a relation where they were merged", base: inputs{edges: "src,dst,rel\na,b,r\na,b,s\nb,c,s\n"}, change: files{remove: "src,dst,rel\na,b,s\n"}, options: func(o *Options) { o.RelCol = "rel" },
+			params: func(p *snapshot.Params) { p.MergeRelations = true }, want: "removed edges|||they have relations, those of the base were merged: it can't tell the lines of a pair apart (leave --rel-col out"},
+		{name: "pairs where they were merged", base: inputs{edges: "src,dst,rel\na,b,r\na,b,s\nb,c,s\n"}, change: files{remove: "src,dst\na,b\n"}, options: func(o *Options) { o.RelCol = "rel" },
+			params: func(p *snapshot.Params) { p.MergeRelations = true }},
 		{name: "an id that is no integer to integers", base: ints, change: files{add: "src,dst\n1,a\n"}, want: `added edges|a||"a" is an id that isn't ordered as an integer`},
 		{name: "a row's", base: inputs{edges: "src,dst\n1,2\n", nodes: "id\n1\n2\n"}, change: files{nodes: "id\n03\n"}, want: `nodes|03||"03" is an id that isn't`},
 		{name: "text where integers were", base: ints, change: files{add: "src,dst\n1,4\n"}, options: func(o *Options) { o.IDType = IDString }, want: `"4" is an id that isn't`},
@@ -647,5 +651,24 @@ func TestUpdateOfTruncatedBase(t *testing.T) {
 			t.Errorf("%s: error %v, want one of class truncated", name, err)
 		}
 		job.Abort(false)
+	}
+}
+
+// A list of edges to remove whose relations aren't read would remove those of all relations.
+func TestUnsaidRelation(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		opt        Options
+		want       string // "" for none
+	}{
+		{"unsaid", "src,dst,Rel\na,b,r\n", Options{BaseRelations: true}, `remove.csv:1: the column "Rel" isn't read: edges of all relations would be removed (--rel-col Rel reads it`},
+		{"said", "src,dst,rel\na,b,r\n", Options{BaseRelations: true, RelCol: "rel"}, ""},
+		{"none in the list", "src,dst\na,b\n", Options{BaseRelations: true}, ""},
+		{"none in the base", "src,dst,rel\na,b,r\n", Options{}, ""},
+	} {
+		_, _, err := ReadChange(t.Context(), c.opt, []string{writeFile(t, "remove.csv", c.text)})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
+			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
+		}
 	}
 }
