@@ -28,7 +28,7 @@ func EvalFile(shard int) string { return fmt.Sprintf("eval-%05d.plf", shard) }
 // id they give the set key. The words are those of the flags of `precompute batches`.
 type BatchParams struct {
 	Task           string   `json:"task"` // node
-	Mode           string   `json:"mode"` // full or fanout
+	Mode           string   `json:"mode"` // fanout, labor, full, cluster, ppr or khop
 	Fanout         []int    `json:"fanout"`
 	BatchSize      int      `json:"batch_size"`
 	Variants       int      `json:"variants"`
@@ -42,6 +42,39 @@ type BatchParams struct {
 	Seed           Int      `json:"seed"`
 	BatchesPerFile int      `json:"batches_per_file"`
 	LinkFeatures   string   `json:"link_features"` // auto (also for copy) or none
+
+	Weighted bool            `json:"weighted,omitempty"` // neighbours are drawn by edge weight
+	HubCap   int             `json:"hub_cap,omitempty"`  // neighbours that stand for all of a hub's; absent: no cap, or no hub
+	Cluster  *ClusterParams  `json:"cluster,omitempty"`  // with mode cluster
+	KHop     *KHopParams     `json:"khop,omitempty"`     // with mode khop
+	PPR      *PPRParams      `json:"ppr,omitempty"`      // with mode ppr
+	Stratify *StratifyParams `json:"stratify,omitempty"` // absent: every seed is in one batch of each variant
+}
+
+// ClusterParams are those of mode cluster.
+type ClusterParams struct {
+	Size     int `json:"size"`      // nodes of a cluster, at most
+	PerBatch int `json:"per_batch"` // clusters of a batch
+}
+
+// KHopParams are those of mode khop.
+type KHopParams struct {
+	Hops int `json:"hops"` // 1 or 2, of the hop index
+}
+
+// PPRParams are those of mode ppr.
+type PPRParams struct {
+	Select  string  `json:"select"`  // node or batch: for whom the nodes with the largest ranks are chosen
+	TopK    int     `json:"top_k"`   // nodes that come with a seed
+	Alpha   float64 `json:"alpha"`   // chance that a walk ends at a step
+	Epsilon float64 `json:"epsilon"` // residue left at a node, for each neighbour
+}
+
+// StratifyParams say how batches mix dense, large components with others.
+type StratifyParams struct {
+	DenseShare float64 `json:"dense_share"` // of a batch's seeds, from dense, large components
+	MinSize    int     `json:"min_size"`    // nodes of such a component; 0: the mean of components
+	MinDegree  float64 `json:"min_degree"`  // neighbours a node of such a component; 0: the mean of the graph
 }
 
 // BatchMaxima bound every training batch of the set, so that a trainer can allocate

@@ -2,7 +2,7 @@ package batch
 
 import (
 	"io"
-	"slices"
+	"math"
 
 	"github.com/prelift/prelift/format"
 	"github.com/prelift/prelift/precompute/internal/sample"
@@ -13,6 +13,7 @@ import (
 type assembler struct {
 	*source
 	sampler *sample.Sampler // made with the first training batch
+	cut     cutter
 	record  record
 
 	seeds      []int32
@@ -59,23 +60,21 @@ func (a *assembler) reset(h format.RecordHeader) {
 	a.coefs.reset()
 	a.offsets.reset()
 	a.indices.reset()
-	a.record = record{h, a.record.sections[:0]}
+	a.record = record{header: h, sections: a.record.sections[:0]}
 }
 
 func (a *assembler) add(specs ...format.SectionSpec) {
 	a.record.sections = append(a.record.sections, specs...)
 }
 
-// batch builds training batch number of mode fanout. Seeds of a batch are ascending, so
+// batch builds training batch number of modes fanout and labor. Seeds of a batch are ascending, so
 // that it depends on the set of them and not on how it was found.
 func (a *assembler) batch(number int) *record {
 	if a.sampler == nil {
 		a.sampler = a.newSampler()
 	}
-	variant, seeds := a.seedsOf(number)
-	a.seeds = append(a.seeds[:0], seeds...)
-	slices.Sort(a.seeds)
-	b := a.sampler.Sample(variant, a.seeds)
+	variant, seeds, _ := a.members(number)
+	b := a.sampler.Sample(variant, seeds)
 	a.reset(format.RecordHeader{
 		Task: format.TaskNode, Split: format.PartTrain, Space: format.SpaceLocal, SplitColumn: splitColumn(&a.params),
 		Number: uint32(number), Variant: uint32(variant), NumLayers: len(b.Layers), NumSeeds: uint64(len(seeds)),
@@ -85,14 +84,19 @@ func (a *assembler) batch(number int) *record {
 	for l := range b.Layers {
 		a.layer(uint16(l), &b.Layers[l], b.HopNodes[len(b.Layers)-l])
 	}
-	for i := range a.norms {
-		a.nodeCoefs(&a.norms[i], b.Nodes)
-	}
-	a.labels(b.Nodes[:len(seeds)])
-	if a.params.Store == StorePacked {
-		a.add(a.packedRows(b.Nodes))
-	}
+	a.finish(b.Nodes, len(seeds))
 	return &a.record
+}
+
+// finish adds what belongs to the nodes of a batch, and to its seeds, the first of them.
+func (a *assembler) finish(nodes []int32, numSeeds int) {
+	for i := range a.norms {
+		a.nodeCoefs(&a.norms[i], nodes)
+	}
+	a.labels(nodes[:numSeeds])
+	if a.params.Store == StorePacked {
+		a.add(a.packedRows(nodes))
+	}
 }
 
 // layer adds the block of a layer with all that belongs to it alone.
@@ -104,6 +108,7 @@ func (a *assembler) layer(l uint16, block *sample.Layer, numSrc int) {
 			for e, entry := range block.Entries {
 				edge[e] = n.Edge[entry]
 			}
+			a.weigh(edge, block.EdgeImportance, n.coef)
 			a.add(format.Float32Section(format.CoefEdge, l, n.coef, edge))
 		}
 	}
@@ -115,10 +120,21 @@ func (a *assembler) layer(l uint16, block *sample.Layer, numSrc int) {
 	}
 }
 
+// weigh multiplies the importance of edges that were drawn by weight into their coefficients of a kind; nil: there is none.
+func (a *assembler) weigh(edge, importance []float32, coef format.Coef) {
+	for e, x := range importance {
+		edge[e] = float32(edge[e] * x)
+		if math.IsInf(float64(edge[e]), 0) || math.IsNaN(float64(edge[e])) {
+			a.record.err = paramErrorf("--weighted: a %s coefficient times the importance of a draw, %g, is over the numbers of 32 bits; scale the weights down, or leave --weighted out", coef, x)
+		}
+	}
+}
+
 // hasImportance reports whether the layer stores coef.importance: not where every
-// neighbour is taken, which makes it all ones.
+// neighbour is taken, which makes it all ones, nor where neighbours are drawn by weight, whose importance is in coef.edge.
+// A subgraph has it.
 func hasImportance(p *format.BatchParams, layer int) bool {
-	return p.Fanout[len(p.Fanout)-1-layer] != sample.All
+	return isSubgraph(p.Mode) || !p.Weighted && fanoutOf(p, layer) != sample.All
 }
 
 // transpose adds the transpose of a block (see graph.Transpose, its twin that allocates).
@@ -336,10 +352,13 @@ func (s *source) fullBatch() *record {
 	return &s.full
 }
 
-// training builds training batch number of either mode.
+// training builds training batch number of any mode.
 func (a *assembler) training(number int) *record {
-	if a.params.Mode == ModeFull {
+	switch {
+	case a.params.Mode == ModeFull:
 		return a.fullBatch()
+	case isSubgraph(a.params.Mode):
+		return a.subgraph(number)
 	}
 	return a.batch(number)
 }

@@ -3,6 +3,7 @@ package batch
 import (
 	"context"
 	"math"
+	"runtime"
 
 	"github.com/prelift/prelift/format"
 	"github.com/prelift/prelift/precompute/internal/sample"
@@ -21,6 +22,13 @@ type Options struct {
 
 	CopyFiles bool  // copy the snapshot's tables where they could be linked
 	Plan      *Plan // of Resolve for the same snapshot and parameters; saves Write some work
+}
+
+func (o *Options) threads() int {
+	if o.Threads <= 0 {
+		return runtime.GOMAXPROCS(0)
+	}
+	return o.Threads
 }
 
 // Plan says what Write will write. Sizes are exact where every batch was measured, else
@@ -56,7 +64,7 @@ func Resolve(ctx context.Context, snap *snapshot.Snapshot, p format.BatchParams,
 }
 
 func resolve(ctx context.Context, snap *snapshot.Snapshot, p format.BatchParams, opt Options) (format.BatchParams, *Plan, error) {
-	s, err := prepare(snap, p)
+	s, err := prepare(ctx, snap, p, &opt)
 	if err != nil {
 		return p, nil, err
 	}
@@ -69,7 +77,7 @@ func resolve(ctx context.Context, snap *snapshot.Snapshot, p format.BatchParams,
 }
 
 // prepare checks the parameters and settles all but the store.
-func prepare(snap *snapshot.Snapshot, p format.BatchParams) (*source, error) {
+func prepare(ctx context.Context, snap *snapshot.Snapshot, p format.BatchParams, opt *Options) (*source, error) {
 	if n := snap.Manifest.NumRels; n > 1 {
 		return nil, paramErrorf("the snapshot has %d relations, which batches don't have yet; snapshot --relations merge makes a graph of one", n)
 	}
@@ -83,6 +91,9 @@ func prepare(snap *snapshot.Snapshot, p format.BatchParams) (*source, error) {
 	}
 	if n := float64(s.batchesPerVariant()) * float64(p.Variants); n > math.MaxInt32 {
 		return nil, paramErrorf("%.0f batches: at most %d; use a larger --batch-size or fewer --variants", n, math.MaxInt32)
+	}
+	if err := s.listPPR(ctx, opt); err != nil {
+		return nil, err
 	}
 	s.settleOrder()
 	return s, nil
@@ -107,23 +118,23 @@ func (s *source) plan(ctx context.Context, opt Options, want accuracy) (*Plan, e
 		if limit == 0 {
 			limit = defaultAmplification
 		}
-		if plan.setBytes(sizes.packed, sizes.seeds); plan.Amplification > limit {
+		if plan.setBytes(sizes.packed, sizes.weights); plan.Amplification > limit {
 			s.params.Store = StoreIDs
 		}
 	}
-	plan.setBytes(sizes.ids, sizes.seeds)
+	plan.setBytes(sizes.ids, sizes.weights)
 	if s.params.Store == StorePacked {
-		plan.setBytes(sizes.packed, sizes.seeds)
+		plan.setBytes(sizes.packed, sizes.weights)
 	}
 	if opt.MaxAmplification > 0 && plan.Amplification > opt.MaxAmplification {
-		return plan, paramErrorf("a variant of batches would take %.2f times the feature table (%d of %d bytes), over --max-amplification %g; use --store ids, a smaller --fanout or a larger --batch-size",
-			plan.Amplification, plan.BytesPerVariant, plan.FeatureTableBytes, opt.MaxAmplification)
+		return plan, paramErrorf("a variant of batches would take %.2f times the feature table (%d of %d bytes), over --max-amplification %g; use --store ids%s",
+			plan.Amplification, plan.BytesPerVariant, plan.FeatureTableBytes, opt.MaxAmplification, smaller(&s.params))
 	}
 	return plan, nil
 }
 
-func (p *Plan) setBytes(batchSizes, seeds []int64) {
-	p.Bytes = p.source.shardBytes(batchSizes, seeds)
+func (p *Plan) setBytes(batchSizes, weights []int64) {
+	p.Bytes = p.source.shardBytes(batchSizes, weights)
 	p.BytesPerVariant, p.Amplification = perVariant(p.Bytes, p.source.params.Variants, p.FeatureTableBytes)
 }
 
@@ -144,19 +155,19 @@ func featureTableBytes(snap *snapshot.Snapshot) int64 {
 // batchSizes is what measured batches come to. Slices are over the batches measured.
 type batchSizes struct {
 	numBatches  int   // of the set
-	numSeeds    int64 // of the set
+	weight      int64 // of the set: source.totalWeight
 	exact       bool
-	seeds       []int64
+	weights     []int64 // source.weightOf
 	ids, packed []int64 // record bytes in either store; packed is nil without features
 	rows, edges []int64
 }
 
-// total scales a sum over the measured batches up to all, by their seeds.
+// total scales a sum over the measured batches up to all, by their weight.
 func (b *batchSizes) total(measured []int64) int64 {
 	if b.exact {
 		return sum(measured)
 	}
-	return int64(float64(sum(measured)) / float64(sum(b.seeds)) * float64(b.numSeeds))
+	return int64(float64(sum(measured)) / float64(sum(b.weights)) * float64(b.weight))
 }
 
 func sum(x []int64) (total int64) {
@@ -180,14 +191,14 @@ var sizesOfAll = accuracy{32, 0.01}
 // measure builds a sample of the training batches, evenly spread, and notes what they
 // need: the fewest, twice as many while their mean is uncertain, all where that is about as good.
 func (s *source) measure(ctx context.Context, progress func(string, int64, int64), wanted accuracy) (*batchSizes, error) {
-	b := &batchSizes{numBatches: s.numBatches(), numSeeds: int64(s.numSeeds()) * int64(s.params.Variants)}
+	b := &batchSizes{numBatches: s.numBatches(), weight: s.totalWeight()}
 	a := newAssembler(s)
 	defer a.release()
 	for want := wanted.fewest; ; want *= 2 {
 		if want*2 > b.numBatches {
 			want, b.exact = b.numBatches, true
 		}
-		b.seeds, b.ids, b.packed, b.rows, b.edges = nil, nil, nil, nil, nil
+		b.weights, b.ids, b.packed, b.rows, b.edges = nil, nil, nil, nil, nil
 		for i := range want {
 			if err := ctx.Err(); err != nil {
 				return nil, err
@@ -224,21 +235,24 @@ func (a accuracy) numMeasured(numBatches int, spread float64) (total int) {
 
 func (b *batchSizes) add(a *assembler, number int) error {
 	r := a.training(number)
-	ids := record{r.header, r.sections}
+	if r.err != nil {
+		return r.err
+	}
+	ids := record{header: r.header, sections: r.sections}
 	if r.header.Space == format.SpaceLocal && a.snap.NumFeatures() > 0 {
 		rows := a.packedRows(nil)
 		rows.Shape[0] = r.header.HopNodes[r.header.NumLayers]
 		if a.params.Store == StorePacked {
 			ids.sections = r.sections[:len(r.sections)-1]
 		}
-		size, err := (&record{r.header, append(ids.sections[:len(ids.sections):len(ids.sections)], rows)}).sizeBytes()
+		size, err := (&record{header: r.header, sections: append(ids.sections[:len(ids.sections):len(ids.sections)], rows)}).sizeBytes()
 		if err != nil {
 			return err
 		}
 		b.packed = append(b.packed, size)
 	}
 	size, err := ids.sizeBytes()
-	b.seeds = append(b.seeds, int64(r.header.NumSeeds))
+	b.weights = append(b.weights, a.weightOf(number))
 	b.ids = append(b.ids, size)
 	b.rows = append(b.rows, int64(r.header.HopNodes[len(r.header.HopNodes)-1]))
 	b.edges = append(b.edges, numEdges(r.sections))
@@ -272,16 +286,16 @@ func relativeError(x []int64) float64 {
 }
 
 // shardBytes returns the size of all training shards whose records have the measured
-// sizes: those of every batch, or of some, which then stand for their neighbours by their seeds (the last batch of a
-// variant may have fewer).
-func (s *source) shardBytes(measured, seeds []int64) (total int64) {
+// sizes: those of every batch, or of some, which then stand for their neighbours by their weights (the last batch of a
+// variant may have fewer seeds).
+func (s *source) shardBytes(measured, weights []int64) (total int64) {
 	n := s.numBatches()
 	sizes := make([]int64, 0, s.params.BatchesPerFile)
 	for number := range n {
 		at := int64(number) * int64(len(measured)) / int64(n)
 		size := measured[at]
-		if want := int64(s.numSeedsOf(number)); want != seeds[at] {
-			size = int64(float64(size) / float64(seeds[at]) * float64(want))
+		if want := s.weightOf(number); want != weights[at] {
+			size = int64(float64(size) / float64(weights[at]) * float64(want))
 		}
 		sizes = append(sizes, size)
 		if len(sizes) == s.params.BatchesPerFile || number == n-1 {
@@ -349,7 +363,7 @@ func sourceOf(snap *snapshot.Snapshot, p format.BatchParams, plan *Plan) (*sourc
 	if plan != nil && plan.source.snap == snap && sameParams(&plan.source.params, &p) {
 		return plan.source, nil
 	}
-	if p.Store == Auto || p.Order == Auto || p.Mode == ModeFanout && p.Order != sample.Locality && p.Order != sample.Random {
+	if p.Store == Auto || p.Order == Auto || p.Mode != ModeFull && p.Order != sample.Locality && p.Order != sample.Random {
 		return nil, paramErrorf("store %q and order %q are not settled", p.Store, p.Order)
 	}
 	again, err := checkParams(snap, p)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -28,8 +27,10 @@ func Write(ctx context.Context, job *format.Job, snap *snapshot.Snapshot, p form
 	var none format.Digest
 	w := &writer{job: job, opt: opt}
 	err := format.Guard(snap.Dir, func() (err error) {
-		w.source, err = sourceOf(snap, p, opt.Plan)
-		return err
+		if w.source, err = sourceOf(snap, p, opt.Plan); err != nil {
+			return err
+		}
+		return w.source.listPPR(ctx, &opt)
 	})
 	if err != nil {
 		return none, nil, err
@@ -110,10 +111,7 @@ func (w *writer) writeShards(ctx context.Context) error {
 	for _, s := range shards {
 		total += int64(s.last - s.first)
 	}
-	threads := w.opt.Threads
-	if threads <= 0 {
-		threads = runtime.GOMAXPROCS(0)
-	}
+	threads := w.opt.threads()
 	group, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64
 	for range min(threads, len(shards)) {
@@ -148,6 +146,9 @@ func (w *writer) writeShard(ctx context.Context, a *assembler, s shard, total in
 			return err
 		}
 		r := s.build(a, number)
+		if r.err != nil {
+			return r.err
+		}
 		if err := out.Add(&r.header, r.sections); err != nil {
 			return err
 		}

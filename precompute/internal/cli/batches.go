@@ -21,6 +21,7 @@ type batchesFlags struct {
 	params           format.BatchParams
 	seed             int64
 	maxAmplification float64
+	modes            modeFlags
 	threads          int
 	dryRun           bool
 }
@@ -34,15 +35,19 @@ func batchesCommand(env *command.Env) *cobra.Command {
 		Long:  "batches cuts a batch set from a snapshot: training batches, evaluation blocks and the tables a trainer needs. It prints what it will write before it writes a byte.",
 		Args:  command.NoArgs,
 		Example: `  precompute batches --snapshot snap --out set --fanout 10,5 --variants 4
-  precompute batches --snapshot snap --out set --mode full`,
+  precompute batches --snapshot snap --out set --mode full
+  precompute batches --snapshot snap --out set --mode labor --fanout 10,10
+  precompute batches --snapshot snap --out set --mode cluster --cluster-size 256 --clusters-per-batch 16
+  precompute batches --snapshot snap --out set --mode ppr --top-k 32 --ppr-select batch`,
 		RunE: func(c *cobra.Command, _ []string) error { return runBatches(c, env, f) },
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.snapshot, "snapshot", "", "snapshot `directory` to cut from")
 	fl.StringVar(&f.out, "out", "", "batch set `directory` to make")
 	fl.StringVar(&p.Task, "task", p.Task, "what the batches are for: node")
-	fl.StringVar(&p.Mode, "mode", p.Mode, "fanout (sampled neighbourhoods) or full (the whole graph is one batch)")
-	fl.IntSliceVar(&p.Fanout, "fanout", p.Fanout, "neighbours to take at hop 1, 2, ...; -1 takes all")
+	fl.StringVar(&p.Mode, "mode", p.Mode, "fanout (sampled neighbourhoods), labor (the same, whose draws share nodes), full (the whole graph is one batch), cluster, ppr or khop (induced subgraphs)")
+	fl.IntSliceVar(&p.Fanout, "fanout", p.Fanout, "neighbours to take at hop 1, 2, ...; -1 takes all (see --hub-cap)")
+	f.modes.add(fl, p)
 	fl.IntVar(&p.BatchSize, "batch-size", p.BatchSize, "seeds of a batch")
 	fl.IntVar(&p.Variants, "variants", p.Variants, "independent draws of an epoch's batches")
 	fl.StringSliceVar(&p.Norm, "norm", p.Norm, "coefficient kinds to store: gcn, mean, sum, none")
@@ -143,7 +148,7 @@ func runBatches(c *cobra.Command, env *command.Env, f *batchesFlags) error {
 	if f.dryRun {
 		return f.print(env, r, nil, plannedSet(snap, params, plan), start)
 	}
-	f.noteUnused(c, env)
+	f.modes.noteUnused(c, env, &f.params)
 	opt.Plan = plan
 	id, m, err := f.write(c, snap, params, opt, key, stamps)
 	if err != nil {
@@ -167,19 +172,7 @@ func (f *batchesFlags) write(c *cobra.Command, snap *snapshot.Snapshot, params f
 	if err != nil {
 		job.Abort(c.Context().Err() != nil)
 	}
-	return id, m, err
-}
-
-// noteUnused tells of flags that mode full has no use for.
-func (f *batchesFlags) noteUnused(c *cobra.Command, env *command.Env) {
-	if f.params.Mode != batch.ModeFull {
-		return
-	}
-	for _, flag := range []string{"fanout", "batch-size", "variants", "order", "seed", "transpose", "eval", "split"} {
-		if c.Flags().Changed(flag) {
-			env.Note("note", "--"+flag+" has no meaning with --mode full")
-		}
-	}
+	return id, m, paramError(err)
 }
 
 func (f *batchesFlags) check() error {
@@ -194,6 +187,9 @@ func (f *batchesFlags) check() error {
 		return command.Usage("--max-amplification %v: want 0 or more", f.maxAmplification)
 	}
 	f.params.Seed = format.Int(f.seed)
+	if err := f.modes.settle(&f.params); err != nil {
+		return err
+	}
 	return checkThreads(&f.threads)
 }
 
