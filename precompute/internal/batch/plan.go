@@ -118,13 +118,13 @@ func (s *source) plan(ctx context.Context, opt Options, want accuracy) (*Plan, e
 		if limit == 0 {
 			limit = defaultAmplification
 		}
-		if plan.setBytes(sizes.packed, sizes.weights); plan.Amplification > limit {
+		if plan.setBytes(sizes.packed, sizes); plan.Amplification > limit {
 			s.params.Store = StoreIDs
 		}
 	}
-	plan.setBytes(sizes.ids, sizes.weights)
+	plan.setBytes(sizes.ids, sizes)
 	if s.params.Store == StorePacked {
-		plan.setBytes(sizes.packed, sizes.weights)
+		plan.setBytes(sizes.packed, sizes)
 	}
 	if opt.MaxAmplification > 0 && plan.Amplification > opt.MaxAmplification {
 		return plan, paramErrorf("a variant of batches would take %.2f times the feature table (%d of %d bytes), over --max-amplification %g; use --store ids%s",
@@ -133,8 +133,8 @@ func (s *source) plan(ctx context.Context, opt Options, want accuracy) (*Plan, e
 	return plan, nil
 }
 
-func (p *Plan) setBytes(batchSizes, weights []int64) {
-	p.Bytes = p.source.shardBytes(batchSizes, weights)
+func (p *Plan) setBytes(measured []int64, of *batchSizes) {
+	p.Bytes = p.source.shardBytes(measured, of)
 	p.BytesPerVariant, p.Amplification = perVariant(p.Bytes, p.source.params.Variants, p.FeatureTableBytes)
 }
 
@@ -158,6 +158,7 @@ type batchSizes struct {
 	weight      int64 // of the set: source.totalWeight
 	exact       bool
 	weights     []int64 // source.weightOf
+	fixed       int64   // bytes of a record that don't go by its weight: the head, and padding of half an alignment a section
 	ids, packed []int64 // record bytes in either store; packed is nil without features
 	rows, edges []int64
 }
@@ -253,6 +254,7 @@ func (b *batchSizes) add(a *assembler, number int) error {
 	}
 	size, err := ids.sizeBytes()
 	b.weights = append(b.weights, a.weightOf(number))
+	b.fixed = int64(format.RecordHeaderSize + 8*len(r.header.HopNodes) + 8*len(r.header.LayerEdges) + (format.SectionEntrySize+format.SectionAlign/2)*len(r.sections))
 	b.ids = append(b.ids, size)
 	b.rows = append(b.rows, int64(r.header.HopNodes[len(r.header.HopNodes)-1]))
 	b.edges = append(b.edges, numEdges(r.sections))
@@ -288,14 +290,14 @@ func relativeError(x []int64) float64 {
 // shardBytes returns the size of all training shards whose records have the measured
 // sizes: those of every batch, or of some, which then stand for their neighbours by their weights (the last batch of a
 // variant may have fewer seeds).
-func (s *source) shardBytes(measured, weights []int64) (total int64) {
+func (s *source) shardBytes(measured []int64, of *batchSizes) (total int64) {
 	n := s.numBatches()
 	sizes := make([]int64, 0, s.params.BatchesPerFile)
 	for number := range n {
 		at := int64(number) * int64(len(measured)) / int64(n)
 		size := measured[at]
-		if want := s.weightOf(number); want != weights[at] {
-			size = int64(float64(size) / float64(weights[at]) * float64(want))
+		if want, fixed := s.weightOf(number), min(of.fixed, size); want != of.weights[at] {
+			size = fixed + int64(float64(size-fixed)/float64(of.weights[at])*float64(want))
 		}
 		sizes = append(sizes, size)
 		if len(sizes) == s.params.BatchesPerFile || number == n-1 {
