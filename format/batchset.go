@@ -107,7 +107,7 @@ type BatchSet struct {
 	NumLayers         int         `json:"num_layers"` // 0: the blocks serve any depth
 	NumBatches        Int         `json:"num_batches"`
 	BatchesPerVariant Int         `json:"batches_per_variant"`
-	NumSeeds          Int         `json:"num_seeds"` // of one variant
+	NumSeeds          Int         `json:"num_seeds"` // of one variant, with strata repeats counted
 	NumRows           Int         `json:"num_rows"`
 	NumSampledEdges   Int         `json:"num_sampled_edges"`
 	Maxima            BatchMaxima `json:"maxima"`
