@@ -41,7 +41,7 @@ func TestModesTrain(t *testing.T) {
 		}
 		for _, model := range []string{"gcn", "sage"} {
 			r := trained(name, name+"-"+model, "--model", model, "--epochs", epochs)
-			if got := r["test_metric"].(float64); got < 0.5 { // chance is 0.25
+			if got := r["test_metric"].(float64); got < 0.45 { // chance is 0.25
 				t.Errorf("%s: %s reaches %.3f", name, model, got)
 			} else {
 				t.Logf("%s: %s reaches %.3f in %v steps", name, model, got, r["steps"])

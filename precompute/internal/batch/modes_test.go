@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -293,6 +294,9 @@ func TestSubgraphs(t *testing.T) {
 				if len(row) > 0 {
 					counts = float32(float64(len(all)) / float64(len(row)))
 				}
+				if m.Params.KHop != nil && m.Params.KHop.Hops == 2 && counts != 1 && slices.ContainsFunc(nodes[:r.NumSeeds], func(s int32) bool { return s == v || all[s] }) {
+					t.Fatalf("%s: node %d, a seed or next to one, lacks neighbours", c.name, v) // so two layers are exact at the seeds
+				}
 				if got := r.Float32s(format.CoefImportance, format.AnyLayer, format.CoefNone)[d]; got != counts {
 					t.Fatalf("%s: node %d has %d of %d neighbours and importance %g", c.name, v, len(row), len(all), got)
 				}
@@ -476,13 +480,11 @@ func TestWeightsTooLarge(t *testing.T) {
 	t.Parallel()
 	g := &testGraph{numNodes: 2001, features: 1}
 	for v := int32(1); v <= 2000; v++ {
-		g.edges, g.weights = append(g.edges, [2]int32{v, 0}), append(g.weights, math.MaxFloat32/4000)
+		g.edges, g.weights = append(g.edges, [2]int32{v, 0}), append(g.weights, math.MaxFloat32/100)
 	}
 	p := params(func(p *format.BatchParams) { p.Weighted, p.Fanout, p.Norm = true, []int{1}, []string{"sum"} })
 	var fault *ParamError
-	if _, _, err := Resolve(context.Background(), g.open(t), p, Options{}); err == nil {
-		t.Skip("no draw passes the largest number")
-	} else if !errors.As(err, &fault) || !strings.Contains(err.Error(), "--weighted") {
+	if _, _, err := Resolve(context.Background(), g.open(t), p, Options{}); !errors.As(err, &fault) || !strings.Contains(err.Error(), "--weighted") {
 		t.Errorf("got %v, want a *ParamError that names --weighted", err)
 	}
 }
@@ -499,5 +501,97 @@ func TestModesOrder(t *testing.T) {
 		if p.Order != sample.Random && p.Order != sample.Locality || p.Order == sample.Locality && (p.Stratify != nil || p.Mode == ModeCluster) {
 			t.Errorf("%s: order %s", c.name, p.Order)
 		}
+	}
+}
+
+// TestVerifyFindsModeFaults: what the modes promise beyond fanout is checked.
+func TestVerifyFindsModeFaults(t *testing.T) {
+	t.Parallel()
+	const any = format.AnyLayer
+	snap := islands(90, 300).open(t)
+	rekey := func(m *format.BatchSet) { m.SetKey, _ = m.Key() }
+	manifest := func(name string, change func(p *format.BatchParams)) fault {
+		return fault{name: name, manifest: func(m *format.BatchSet) { change(&m.Params); rekey(m) }, want: format.ErrLayout}
+	}
+	record := func(name string, against bool, change func(r *copied)) fault {
+		return fault{name: name, file: format.BatchFile(0), record: change, want: format.ErrLayout, against: against}
+	}
+	// replace puts another node in the place of the last, which must have a smaller number.
+	replace := func(accept func(v int32) bool) func(r *copied) {
+		return func(r *copied) {
+			last := int(r.HopNodes[0]) - 1
+			for v := int32(r.word(format.NodesNumber, any, 0, last)) + 1; int(v) < snap.NumNodes(); v++ {
+				if accept(v) {
+					r.set(format.NodesNumber, any, 0, last, uint32(v))
+					return
+				}
+			}
+			panic("no such node")
+		}
+	}
+	importance := func(layer uint16, which func(x float32, edges uint64) bool, to float32) func(r *copied) {
+		return func(r *copied) {
+			indptr := r.sections[r.find(format.BlockIndptr, layer, 0)].Data
+			at := func(d int) uint64 { return binary.LittleEndian.Uint64(indptr[8*d:]) }
+			for d := range len(indptr)/8 - 1 {
+				if which(math.Float32frombits(r.word(format.CoefImportance, layer, 0, d)), at(d+1)-at(d)) {
+					r.set(format.CoefImportance, layer, 0, d, math.Float32bits(to))
+					return
+				}
+			}
+			panic("no such row")
+		}
+	}
+	isTrain := func(v int32) bool { return format.Part(snap.Mask[v]) == format.PartTrain }
+	long := func(x float32, edges uint64) bool { return x > 1 && edges > 4 }
+	for _, c := range []struct {
+		name   string
+		change func(p *format.BatchParams)
+		faults []fault
+	}{
+		{"cluster", func(p *format.BatchParams) {
+			p.Mode, p.Cluster, p.Norm = ModeCluster, &format.ClusterParams{Size: 10, PerBatch: 2}, []string{"none"}
+		}, []fault{
+			record("node of another batch", false, replace(func(v int32) bool { return !isTrain(v) })),
+			record("train node that is no seed", false, replace(isTrain)),
+			record("importance below 1", false, importance(any, func(x float32, _ uint64) bool { return x > 1 }, 0.5)),
+			record("no number", false, importance(any, func(float32, uint64) bool { return true }, float32(math.NaN()))),
+			record("importance", true, importance(any, func(x float32, _ uint64) bool { return x > 1 }, 77)),
+			manifest("no parameters", func(p *format.BatchParams) { p.Cluster = nil }),
+			manifest("other parameters", func(p *format.BatchParams) { p.KHop = &format.KHopParams{Hops: 1} }),
+			manifest("clusters of none", func(p *format.BatchParams) { p.Cluster.Size = 0 }),
+			manifest("hub cap", func(p *format.BatchParams) { p.HubCap = 5 }),
+			manifest("strata", func(p *format.BatchParams) { p.Stratify = &format.StratifyParams{} }),
+			manifest("layers", func(p *format.BatchParams) { p.Fanout = []int{3} }),
+		}},
+		{"khop", func(p *format.BatchParams) { p.Mode, p.HubCap = ModeKHop, 0 }, []fault{
+			record("seed twice", false, func(r *copied) { r.set(format.NodesNumber, any, 0, 1, r.word(format.NodesNumber, any, 0, 0)) }),
+			manifest("three hops", func(p *format.BatchParams) { p.KHop.Hops = 3 }),
+		}},
+		{"labor", func(p *format.BatchParams) { p.Mode, p.Fanout = ModeLabor, []int{4, 4} }, []fault{
+			record("row longer than all", false, importance(0, long, 1)),
+			record("importance", true, importance(0, long, 77)),
+			manifest("weights", func(p *format.BatchParams) { p.Weighted = true }),
+		}},
+		{"strata", func(p *format.BatchParams) {
+			p.Stratify, p.Norm = &format.StratifyParams{DenseShare: 0.5}, []string{"none"}
+		}, []fault{
+			record("seed that isn't in train", false, func(r *copied) {
+				for v := int32(r.word(format.NodesNumber, any, 0, int(r.NumSeeds)-1)) + 1; ; v++ {
+					if !isTrain(v) {
+						r.set(format.NodesNumber, any, 0, int(r.NumSeeds)-1, uint32(v))
+						return
+					}
+				}
+			}),
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, _, err := Resolve(context.Background(), snap, (&modeCase{change: c.change}).of(10), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			findFaults(t, snap, p, c.faults)
+		})
 	}
 }

@@ -221,6 +221,12 @@ func TestVerifyFindsFaults(t *testing.T) {
 			r.set(format.CoefEdge, any, format.CoefMean, 3, math.Float32bits(77))
 		}},
 	}
+	findFaults(t, snap, p, faults)
+}
+
+// findFaults puts each fault into a copy of the set and wants it found.
+func findFaults(t *testing.T, snap *snapshot.Snapshot, p format.BatchParams, faults []fault) {
+	t.Helper()
 	original := filepath.Join(t.TempDir(), "set")
 	write(t, original, snap, p, Options{})
 	if err := VerifyAgainst(original, snap); err != nil {
