@@ -33,6 +33,8 @@ func TestPython(t *testing.T) {
 	bits.ToBits()
 	packed, inner := fanout(2, 3), fanout(3, 2)
 	packed.Store, inner.Transpose = "packed", "inner"
+	packedKHop := khop(2)
+	packedKHop.Store = "packed"
 	for _, c := range []struct {
 		name    string
 		graph   *feedtest.Graph
@@ -44,6 +46,9 @@ func TestPython(t *testing.T) {
 		{"packed", g, packed, LoaderOptions{Coef: format.CoefMean, Layers: 2}},
 		{"packed, no layers", g, packed, LoaderOptions{Coef: format.CoefGCN, Layers: 0}},
 		{"bits", bits, inner, LoaderOptions{Coef: format.CoefGCN, Layers: 2}},
+		{"subgraphs", g, khop(2), LoaderOptions{Coef: format.CoefMean, Layers: 3}},
+		{"packed subgraphs", bits, packedKHop, LoaderOptions{Coef: format.CoefGCN, Layers: 1}},
+		{"subgraphs, no layers", g, khop(1), LoaderOptions{Coef: format.CoefGCN, Layers: 0}},
 		{"full", g, format.BatchParams{Mode: "full"}, LoaderOptions{Coef: format.CoefGCN, Layers: 3}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
