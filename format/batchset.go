@@ -16,6 +16,7 @@ const (
 	SetSplitsFile   = "splits.plf"   // masks and split names; absent without splits
 	SetFeaturesFile = "features.plf" // feature table; absent without features
 	SetCoefsFile    = "coefs.plf"    // per-node coefficient factors for evaluation blocks; absent with mode full
+	SetHotFile      = "hot.plf"      // rows of the set's most used nodes; absent without hot rows
 )
 
 // BatchFile and EvalFile name the shards of a batch set.
@@ -23,6 +24,9 @@ func BatchFile(shard int) string { return fmt.Sprintf("batches-%05d.plf", shard)
 
 // EvalFile is BatchFile for evaluation blocks.
 func EvalFile(shard int) string { return fmt.Sprintf("eval-%05d.plf", shard) }
+
+// RowsFile is BatchFile for the rows that groups of a shard's batches share.
+func RowsFile(shard int) string { return fmt.Sprintf("rows-%05d.plf", shard) }
 
 // BatchParams shape the content of a batch set beside its snapshot; with the snapshot
 // id they give the set key. The words are those of the flags of `precompute batches`.
@@ -35,7 +39,9 @@ type BatchParams struct {
 	Norm           []string `json:"norm"`      // coefficient kinds, Coef names
 	Transpose      string   `json:"transpose"` // auto, all or inner
 	Store          string   `json:"store"`     // ids or packed, as chosen
-	DType          string   `json:"dtype"`     // f32
+	DType          string   `json:"dtype"`     // f32, f16, bf16 or int8
+	HotRows        float64  `json:"hot_rows"`  // share of the nodes whose rows are stored once for the set, 0 to 1; 0 unless store is packed
+	Group          int      `json:"group"`     // batches that share rows, 0 or 1 for none; 0 unless store is packed
 	Eval           string   `json:"eval"`      // layerwise or none
 	Split          int      `json:"split"`     // split column, from 0; -1 where the set carries all
 	Order          string   `json:"order"`     // locality or random, as chosen
@@ -77,6 +83,13 @@ type StratifyParams struct {
 	MinDegree  float64 `json:"min_degree"`  // neighbours a node of such a component; 0: the mean of the graph
 }
 
+// RowError says what the type of the feature rows changes: of a number x by at most max(Relative*|x|, Absolute).
+type RowError struct {
+	Relative float64 `json:"relative"`
+	Absolute float64 `json:"absolute"`
+	Largest  float64 `json:"largest"` // the largest change of any number of the table
+}
+
 // BatchMaxima bound every training batch of the set, so that a trainer can allocate
 // its buffers once.
 type BatchMaxima struct {
@@ -114,12 +127,15 @@ type BatchSet struct {
 
 	NumEvalBlocks     Int `json:"num_eval_blocks"` // 0 with mode full, whose batch is the one block
 	MaxEvalEdges      Int `json:"max_eval_edges"`
-	Bytes             Int `json:"bytes"` // of training shards
+	NumHotRows        Int `json:"num_hot_rows"`
+	NumGroupRows      Int `json:"num_group_rows"` // of all groups
+	Bytes             Int `json:"bytes"`          // of training shards and shared rows
 	BytesPerVariant   Int `json:"bytes_per_variant"`
 	EvalBytes         Int `json:"eval_bytes"`
 	FeatureTableBytes Int `json:"feature_table_bytes"` // num_nodes * num_features * 4
 
-	Features *FileInfo  `json:"features,omitempty"` // the snapshot's feature table, in the set or (link_features none) beside it; absent without features
+	RowError *RowError  `json:"row_error,omitempty"` // absent without features and with dtype f32
+	Features *FileInfo  `json:"features,omitempty"`  // the snapshot's feature table; with dtype f32 it is in the set, or (link_features none) beside it. Absent without features
 	Files    []FileInfo `json:"files"`
 }
 

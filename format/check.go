@@ -184,13 +184,18 @@ func (r *contents) section(s *Section) (partCheck, error) {
 		}
 
 	case TableRows:
+		if s.DType == I8 && r.Find(TableScale, s.Layer, CoefNone) == nil {
+			return nil, faultf(ErrLayout, r.place, "%s of %s without %s", s.Kind, s.DType, TableScale)
+		}
 		if r.Find(NodesRow, AnyLayer, CoefNone) == nil {
 			return nil, r.wantRows(s, r.NumNodes())
 		}
 	case TableScale:
+		columns := s.NumElements()
 		if rows := r.Find(TableRows, s.Layer, CoefNone); rows != nil {
-			return nil, r.wantLen(s, rows.Shape[1])
+			columns = rows.Shape[1]
 		}
+		return wantPositive[float32](r.Record, s, columns)
 
 	case GraphComponent:
 		return r.wantIndices(s, r.NumNodes(), r.lenOf(GraphComponentSize, s.Layer))
@@ -657,22 +662,32 @@ func (r *Record) checkLayerEdges() error {
 
 // CheckNumbers reports an element of an i32 section that is not in 0..limit-1, where
 // the limit comes from another file (SPEC 9.4): nodes.number and the number of nodes,
-// seeds.label and the number of classes (-1 passes: unlabelled), nodes.row and the rows
-// of the feature table (only the nodes whose rows are there count).
+// seeds.label and the number of classes (-1 passes: unlabelled). CheckRows is for nodes.row.
 func (r *Record) CheckNumbers(kind Kind, limit int) error {
 	return Guard(r.place, func() error {
-		var tables []uint8
-		if kind == NodesRow {
-			tables = r.Uint8s(NodesTable, AnyLayer)
-		}
 		for i, x := range r.Int32s(kind, AnyLayer) {
 			if x >= 0 && int(x) < limit || x == -1 && kind == SeedsLabel {
 				continue
 			}
-			if i < len(tables) && tables[i] != FeatureTable {
-				continue
-			}
 			return faultf(ErrLayout, r.place, "element %d of %s is %d, allowed are 0 to %d", i, kind, x, limit-1)
+		}
+		return nil
+	})
+}
+
+// CheckRows reports an element of nodes.row that is not below numRows of the table that nodes.table names: by FeatureTable, OwnTable (the
+// record's own rows, which Verify bounds already), GroupTable and HotTable (SPEC 9.4).
+func (r *Record) CheckRows(numRows [4]int) error {
+	return Guard(r.place, func() error {
+		tables := r.Uint8s(NodesTable, AnyLayer)
+		for i, row := range r.Int32s(NodesRow, AnyLayer) {
+			table := FeatureTable
+			if tables != nil {
+				table = tables[i]
+			}
+			if table != OwnTable && (row < 0 || int(row) >= numRows[table]) {
+				return faultf(ErrLayout, r.place, "element %d of %s is %d, table %d has %d rows", i, NodesRow, row, table, numRows[table])
+			}
 		}
 		return nil
 	})

@@ -47,12 +47,13 @@ const (
 	FileCoefs    FileKind = 10 // per-node coefficient factors of the whole graph, for evaluation blocks
 	FileHeldout  FileKind = 11 // a snapshot's pairs held out for validation and test
 	FileLines    FileKind = 12 // which lines of the input a snapshot's edges came of, for updates
+	FileRows     FileKind = 13 // feature rows that batches of a set share
 )
 
 var fileKindNames = map[FileKind]string{
 	FileBatches: "batches", FileEval: "eval", FileFeatures: "features", FileIDs: "ids", FileLabels: "labels",
 	FileTopology: "topology", FileHops: "hops", FileRank: "rank", FileKG: "kg", FileCoefs: "coefs",
-	FileHeldout: "heldout", FileLines: "lines",
+	FileHeldout: "heldout", FileLines: "lines", FileRows: "rows",
 }
 
 // String gives the name SPEC.md uses.

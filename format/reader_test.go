@@ -141,12 +141,33 @@ func TestCheckNumbers(t *testing.T) {
 		"limit over 32 bits":          {"good-tiny.plf", NodesNumber, 1<<32 + 1, true},
 		"classes within, -1 passes":   {"good-tiny.plf", SeedsLabel, 2, true},
 		"class beyond":                {"good-tiny.plf", SeedsLabel, 1, false},
-		"rows of the table within":    {"good-packed-rows.plf", NodesRow, 901, true},
-		"rows of the table beyond":    {"good-packed-rows.plf", NodesRow, 900, false},
-		"rows without nodes.table":    {"good-rows-elsewhere.plf", NodesRow, 900, false},
-		"absent section has no fault": {"good-tiny.plf", NodesRow, 0, true},
+		"absent section has no fault": {"good-tiny.plf", NodesType, 0, true},
 	} {
 		if err := vectorRecord(t, c.file).CheckNumbers(c.kind, c.limit); (err == nil) != c.ok || err != nil && !errors.Is(err, ErrLayout) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+func TestCheckRows(t *testing.T) {
+	for name, c := range map[string]struct {
+		file string
+		rows [4]int
+		ok   bool
+	}{
+		"own rows and the table's":       {"good-packed-rows.plf", [4]int{901, 0, 0, 0}, true},
+		"beyond the table":               {"good-packed-rows.plf", [4]int{900, 2, 1000, 1000}, false},
+		"without nodes.table":            {"good-rows-elsewhere.plf", [4]int{901, 0, 0, 0}, true},
+		"beyond it without nodes.table":  {"good-rows-elsewhere.plf", [4]int{900, 1000, 1000, 1000}, false},
+		"group and hot rows":             {"good-rows-shared.plf", [4]int{0, 1, 8, 1}, true},
+		"beyond the group's":             {"good-rows-shared.plf", [4]int{1000, 1000, 7, 1}, false},
+		"beyond the hot ones":            {"good-rows-shared.plf", [4]int{1000, 1000, 8, 0}, false},
+		"a record without nodes.row":     {"good-tiny.plf", [4]int{}, true},
+		"own rows only, in node order":   {"good-packed.plf", [4]int{}, true},
+		"a table that the set hasn't":    {"good-rows-shared.plf", [4]int{}, false},
+		"own rows are bounded by Verify": {"good-packed-rows.plf", [4]int{901, -1, 0, 0}, true},
+	} {
+		if err := vectorRecord(t, c.file).CheckRows(c.rows); (err == nil) != c.ok || err != nil && !errors.Is(err, ErrLayout) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

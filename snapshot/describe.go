@@ -102,7 +102,7 @@ func Describe(dir string) (*Description, error) {
 	m := &s.Manifest
 	d := &Description{
 		Kind: Kind, ID: s.ID, FormatVersion: m.FormatVersion,
-		Direction: m.Params.Direction, Weighted: m.Weighted, Collation: m.Collation, Anonymised: m.Params.Anonymised,
+		Direction: m.Params.Direction, Weighted: m.Weighted, Collation: m.Collation, Anonymised: m.Params.Anonymised != nil,
 		NumNodes: int64(m.NumNodes), NumEdges: int64(m.NumEdges), NumEntries: int64(m.NumEntries), NumRels: int64(m.NumRels),
 		NumFeatures: int64(m.NumFeatures), FeatureNorm: m.Params.FeatureNorm, Task: m.Task, NumClasses: int64(m.NumClasses), ClassNames: s.ClassNames,
 		NumComponents: int64(m.Audit.NumComponents), LargestComponent: int64(m.Audit.LargestComponent),

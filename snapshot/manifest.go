@@ -52,7 +52,7 @@ type Params struct {
 	MergeRelations bool `json:"merge_relations,omitempty"` // the input's relations were dropped, and their edges merged
 
 	Holdout    *HoldoutParams `json:"holdout,omitempty"`    // nil: nothing is held out of the edges
-	Anonymised bool           `json:"anonymized,omitempty"` // the external ids are codes of those of the input (SPEC 6)
+	Anonymised *format.Digest `json:"anonymized,omitempty"` // mark of the key that the external ids are codes under (SPEC 6); nil: they are the input's
 	Updatable  bool           `json:"updatable"`            // the snapshot remembers its lines (SPEC 6.2); false, once settled, with Holdout
 }
 

@@ -190,7 +190,7 @@ func TestVerifyFindsLies(t *testing.T) {
 		{"pairs", "audit", func(m *Manifest) { m.Audit.NumPairs++ }},
 		{"components", "components", func(m *Manifest) { m.Audit.NumComponents++ }},
 		{"largest", "components", func(m *Manifest) { m.Audit.LargestComponent++ }},
-		{"anonymised ids", "said to be anonymised", func(m *Manifest) { m.Params.Anonymised = true }},
+		{"anonymised ids", "said to be anonymised", func(m *Manifest) { m.Params.Anonymised = new(format.Digest) }},
 		{"hop thresholds", "hop1 row", func(m *Manifest) { m.Params.CompactBelow = 2 }},
 		{"hop 2 entries", "hop2 audit", func(m *Manifest) { m.Hop2.NumEntries++ }},
 		{"hop 2 cap", "hop2 audit", func(m *Manifest) { m.Params.Hop2Cap-- }},

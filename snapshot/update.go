@@ -461,7 +461,7 @@ func (u *updater) findGone(removed *graph.Graph) error {
 // checkCollation refuses a change that would leave integers only where the base has other ids: the order of nodes would change.
 func (u *updater) checkCollation() error {
 	m := &u.base.Manifest
-	if m.Collation != CollationBytes || u.change.TextIDs || m.Params.Anonymised || len(u.gone) == 0 {
+	if m.Collation != CollationBytes || u.change.TextIDs || m.Params.Anonymised != nil || len(u.gone) == 0 {
 		return nil // a new id changes nothing; an old one that goes might
 	}
 	isText := func(id []byte) bool { _, ok := CanonicalInt(id); return !ok }

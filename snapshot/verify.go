@@ -54,7 +54,7 @@ func (s *Snapshot) verifyIDs(threads int) error {
 		if len(ids.At(v)) == 0 {
 			return s.wrong("node %d has an empty id", v)
 		}
-		if s.Manifest.Params.Anonymised && !isCode(ids.At(v)) {
+		if s.Manifest.Params.Anonymised != nil && !isCode(ids.At(v)) {
 			return s.wrong("node %d has the id %q, but ids are said to be anonymised: %d hexadecimal digits", v, ids.At(v), codeDigits)
 		}
 		if v > 0 && !ids.less(v-1, v) {

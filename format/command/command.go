@@ -194,7 +194,7 @@ func valueReason(err error) string {
 // NoArgs refuses arguments, and says what a command's inputs are given by.
 func NoArgs(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return Usage("%s takes flags only, not %q; run `%s --help`", c.Name(), args[0], c.CommandPath())
+		return Usage("%s takes flags only, not %q (several values of a flag go with commas, or with the flag again); run `%s --help`", c.Name(), args[0], c.CommandPath())
 	}
 	return nil
 }

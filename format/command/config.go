@@ -51,7 +51,7 @@ func SetFlags(c *cobra.Command, text []byte, place string) error {
 	}
 	for _, key := range sortedKeys(top) {
 		if _, isMap := top[key].(map[string]any); isMap {
-			if c.Flags().Lookup(key) != nil && key != c.Name() && !isCommand(c.Root(), key) {
+			if c.Flags().Lookup(key) != nil && key != c.Name() && !isSection(c.Root(), key) {
 				return Usage("%s: %s is a map; --%s takes a value or a list", place, key, key)
 			}
 			continue
@@ -158,8 +158,12 @@ func flagText(value any) string {
 	return strings.Join(parts, ",")
 }
 
-func isCommand(root *cobra.Command, name string) bool {
-	return slices.ContainsFunc(root.Commands(), func(sub *cobra.Command) bool { return sub.Name() == name })
+// pipeline are the commands of all programs that name a section where another program has a flag of that name.
+var pipeline = []string{"snapshot", "batches"}
+
+// isSection reports whether a top-level map of that name is for a command, of this or another program.
+func isSection(root *cobra.Command, name string) bool {
+	return slices.Contains(pipeline, name) || slices.ContainsFunc(root.Commands(), func(sub *cobra.Command) bool { return sub.Name() == name })
 }
 
 func isFlagOfAny(c *cobra.Command, key string) bool {

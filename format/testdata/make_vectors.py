@@ -27,7 +27,7 @@ TRAIN, VALID, TEST = 1, 2, 3
 GCN, MEAN, SUM, RELMEAN = 1, 2, 3, 4
 
 # SPEC 3.1: file kinds.
-BATCHES, EVAL, FEATURES, IDS, LABELS, TOPOLOGY, HOPS, RANK, KG, COEFS, HELDOUT, LINES = range(1, 13)
+BATCHES, EVAL, FEATURES, IDS, LABELS, TOPOLOGY, HOPS, RANK, KG, COEFS, HELDOUT, LINES, SHARED_ROWS = range(1, 14)
 
 # SPEC 4.3: element types, their sizes and struct codes (bf16 is given as raw u16).
 U8, I8, I16, U16, I32, U32, I64, U64, F16, BF16, F32, F64 = range(1, 13)
@@ -407,6 +407,10 @@ def good(v):
     v.good("packed", batch(packed(None, None, 4)), "own rows in node order")
     v.good("packed-rows", batch(packed([1, 900, 0, 1], [1, 0, 1, 1], 2)), "own rows and rows of the feature table")
     v.good("rows-elsewhere", batch(packed([800, 900, 0, 1], None, None)), "rows of the feature table by nodes.row")
+    v.good("rows-shared", batch(packed([1, 0, 0, 7], [2, 3, 1, 2], 1)), "one own row, two of the group, one hot row")
+    v.good("rows", build(SHARED_ROWS, [Record([Section(NODES_NUMBER, I32, [2, 9]), Section(ROWS, I8, [1, -127, 5, 0], shape=[2, 2]), Section(SCALE, F32, [0.5, 2])], [2]),
+                                       Record([Section(NODES_NUMBER, I32, []), Section(ROWS, I8, [], shape=[0, 2]), Section(SCALE, F32, [0.5, 2])], [0], number=1)], snapshot_id=SNAPSHOT, set_key=SET),
+           "rows of two groups, of two nodes and of none")
     v.good("eval", build(EVAL, [eval_block(0, 3, [0, 2, 2, 3], [1, 4, 0]), eval_block(3, 5, [0, 0, 1], [3], number=1)], snapshot_id=SNAPSHOT, set_key=SET), "evaluation blocks of 3 and 2 rows of 5")
     v.good("eval-empty-range", build(EVAL, [eval_block(5, 5, [0], [])]), "no rows")
     v.good("features-f16", build(FEATURES, [table_record(3, [Section(ROWS, F16, [0, 1, -2, 0.5, 65504, 6e-8], shape=[3, 2])])]), "f16 rows")
@@ -679,6 +683,9 @@ def faulty_contents(v):
     k("C22", "range-length", K_RANGE, Section(K_RANGE, I64, [0, 1, 2]), "range of three numbers")
     v.bad("C23", "rows-few", build(FEATURES, [table_record(3, [Section(ROWS, F32, [1, 2, 3, 4], shape=[2, 2])])]), "layout", "two rows of three nodes")
     v.bad("C23", "rows-packed", batch(packed(None, None, 3)), "layout", "three own rows of four nodes")
+    for name, scale, about in (("zero", [0.5, 0], "a scale of 0"), ("negative", [-1, 1], "a scale below 0"), ("nan", [1, NAN], "a scale that is no number"), ("infinite", [float("inf"), 1], "an infinite scale")):
+        v.bad("C24", "scale-" + name, build(FEATURES, [table_record(2, [Section(ROWS, I8, [1, 1, 1, 1], shape=[2, 2]), Section(SCALE, F32, scale)])]), "layout", about)
+    v.bad("C24", "scale-missing", build(FEATURES, [table_record(2, [Section(ROWS, I8, [1, 1, 1, 1], shape=[2, 2])])]), "layout", "i8 rows without a scale")
     v.bad("C24", "scale-length", build(FEATURES, [table_record(2, [Section(ROWS, I8, [1, 1, 1, 1], shape=[2, 2]), Section(SCALE, F32, [1])])]), "layout", "one scale of two columns")
 
     def g3(check, name, kind, section, about):

@@ -121,7 +121,7 @@ func TestAdviseText(t *testing.T) {
 		flags []string
 		parts []string
 	}{
-		{nil, []string{"under 10,000 nodes", "* ", "--mode full", "by the rule it pays when it is under 0.3 x training time x runs, so from ", "run: precompute batches --snapshot '" + dir + `/it'\''s'`, "assumed: "}},
+		{nil, []string{"under 10,000 nodes", "* ", "--mode full", "by the rule it pays when it is under 0.3 x training time x runs, so from ", "run: " + filepath.Join(binDir, "precompute") + " batches --snapshot '" + dir + `/it'\''s'`, "assumed: "}},
 		{[]string{"--train-hours", "2", "--runs", "10"}, []string{"precomputing pays: ", " s < 0.3 x 2 h x 10 runs = 6 h"}},
 		{[]string{"--train-hours", "1e-9"}, []string{"precomputing doesn't pay: ", " s >= 0.3 x 1e-09 h x 1 runs = ", "it would from "}},
 	} {

@@ -129,7 +129,7 @@ func TestAnonymise(t *testing.T) {
 	key := keyFile(t, secretKey+"\n")
 	s := build(t, append(g.flags(), "--anonymize-key-file", key)...)
 	g.wantNoTrace(t, secretKey, s.Dir, s.Dir+".state")
-	if d := object(t, "precompute", "inspect", s.Dir); d["anonymized"] != true || d["collation"] != "bytes" || !s.Manifest.Params.Anonymised {
+	if d := object(t, "precompute", "inspect", s.Dir); d["anonymized"] != true || d["collation"] != "bytes" || s.Manifest.Params.Anonymised == nil {
 		t.Errorf("inspect says anonymized %v, collation %v", d["anonymized"], d["collation"])
 	}
 	if text := ok(t, "precompute", "inspect", s.Dir).stdout; !strings.Contains(text, "anonymised: HMAC-SHA-256") {

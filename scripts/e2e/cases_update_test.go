@@ -192,6 +192,8 @@ func TestUpdateErrors(t *testing.T) {
 	}
 	frozen := filepath.Join(dir, "frozen")
 	ok(t, "precompute", "snapshot", "--edges", file("ints.csv", "1,2\n2,3\n"), "--updatable=false", "--out", frozen)
+	coded := filepath.Join(dir, "coded")
+	ok(t, "precompute", "snapshot", "--edges", file("ints.csv", "1,2\n2,3\n"), "--anonymize-key-file", keyFile(t, "fedcba9876543210"), "--out", coded)
 	pair, text := file("pair.csv", "1,2\n1,4\n"), file("text.csv", "src,dst\n2,1\n2,x\n")
 	for _, c := range []struct {
 		name  string
@@ -213,6 +215,8 @@ func TestUpdateErrors(t *testing.T) {
 		{"nothing to change", 2, []string{"--base alone changes nothing"}, []string{"--base", ints}},
 		{"no base", 2, []string{"--base names the snapshot to change"}, []string{"--add-edges", pair}},
 		{"a key for plain ids", 2, []string{"aren't anonymised"}, []string{"--base", ints, "--add-edges", pair, "--anonymize-key-file", keyFile(t, "0123456789abcdef")}},
+		{"no key for coded ids", 2, []string{"give the same --anonymize-key-file"}, []string{"--base", coded, "--add-edges", pair}},
+		{"another key", 2, []string{"codes under another key"}, []string{"--base", coded, "--add-edges", pair, "--anonymize-key-file", keyFile(t, "0123456789abcdef")}},
 		{"a base that isn't there", 4, []string{"absent"}, []string{"--base", filepath.Join(dir, "absent"), "--add-edges", pair}},
 		{"a batch set", 5, []string{"batch_set"}, []string{"--base", set, "--add-edges", pair}},
 		{"a damaged base", 4, []string{"topology.plf", "checksum"}, []string{"--base", damaged, "--add-edges", pair}},

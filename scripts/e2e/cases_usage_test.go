@@ -168,3 +168,40 @@ func TestEditedManifest(t *testing.T) {
 		}
 	}
 }
+
+// TestOneParamsFile: one file has the flags of all programs, sections named like another program's flags included.
+func TestOneParamsFile(t *testing.T) {
+	dir := t.TempDir()
+	edges := write(t, filepath.Join(dir, "e.csv"), "src,dst\na,b\nb,c\n")
+	nodes := write(t, filepath.Join(dir, "n.csv"), "id,label,split,f0\na,0,train,1\nb,1,train,2\nc,0,test,3\n")
+	snap, set, run := filepath.Join(dir, "snap"), filepath.Join(dir, "set"), filepath.Join(dir, "run")
+	params := write(t, filepath.Join(dir, "params.yaml"), strings.Join([]string{
+		"snapshot: {edges: [" + edges + "], nodes: " + nodes + ", out: " + snap + "}",
+		"batches: {snapshot: " + snap + ", out: " + set + ", fanout: [2, 2]}",
+		"train: {batches: " + set + ", model: sage, hidden: 4, epochs: 1, out: " + run + "}",
+		"predict: {batches: " + set + ", run: " + run + ", out: " + filepath.Join(dir, "p.csv") + "}",
+	}, "\n"))
+	ok(t, "precompute", "snapshot", "--config", params)
+	ok(t, "precompute", "batches", "--config", params)
+	ok(t, "trainer-gnn", "train", "--config", params)
+	ok(t, "trainer-gnn", "predict", "--config", params)
+}
+
+// TestLabelsOrQuantities: many classes of few nodes each may be a quantity, which is said.
+func TestLabelsOrQuantities(t *testing.T) {
+	dir := t.TempDir()
+	var edges, labels, few strings.Builder
+	for i := range 300 {
+		fmt.Fprintf(&edges, "%d,%d\n", i, (i+1)%300)
+		fmt.Fprintf(&labels, "%d,%d\n", i, i%150)
+		fmt.Fprintf(&few, "%d,%d\n", i, i%60)
+	}
+	e := write(t, filepath.Join(dir, "e.csv"), edges.String())
+	for name, text := range map[string]string{"many": labels.String(), "few": few.String()} {
+		l := write(t, filepath.Join(dir, name+".csv"), "node,label\n"+text)
+		r := ok(t, "precompute", "snapshot", "--edges", e, "--labels", l, "--out", filepath.Join(dir, name))
+		if said := strings.Contains(r.stderr, "150 classes for 300 labelled nodes"); said != (name == "many") {
+			t.Errorf("%s classes: %s", name, r.stderr)
+		}
+	}
+}

@@ -57,6 +57,10 @@ func TestPython(t *testing.T) {
 		{"khop", "plain", []string{"--mode", "khop", "--hub-cap", "4", "--batch-size", "50"}},
 		{"strata", "plain", []string{"--stratify", "--dense-share", "0.25", "--fanout", "5,3", "--batch-size", "128"}},
 		{"full", "plain", []string{"--mode", "full"}},
+		{"f16", "plain", []string{"--fanout", "4,2", "--batch-size", "200", "--variants", "1", "--store", "ids", "--dtype", "f16"}},
+		{"bf16", "plain", []string{"--fanout", "4,2", "--batch-size", "200", "--variants", "1", "--store", "packed", "--dtype", "bf16", "--hot-rows", "0.1"}},
+		{"int8", "plain", []string{"--fanout", "4,2", "--batch-size", "50", "--variants", "2", "--store", "packed", "--dtype", "int8", "--hot-rows", "0.05", "--group", "3", "--batches-per-file", "5"}},
+		{"full-int8", "plain", []string{"--mode", "full", "--dtype", "int8"}},
 		{"full-weighted", "weighted", []string{"--mode", "full"}},
 	} {
 		out := path("set-" + c.name)

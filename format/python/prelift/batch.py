@@ -10,7 +10,7 @@ import numpy as np
 
 from .blocks import Block
 from .container import Record
-from .errors import LayoutError, MismatchError, VersionError
+from .errors import LayoutError, MismatchError
 from .layout import ANY_LAYER, Part, Space
 from .rows import to_float32
 
@@ -119,21 +119,22 @@ class Batch:
         if table is None:
             return self._set.feature_rows(row[:n], out)
         row, table = row[:n], table[:n]
-        if (reserved := np.flatnonzero(table > 1)).size:
-            raise VersionError(self.record.place, f"node {reserved[0]} has its features in table {table[reserved[0]]}, which this reader doesn't know")
         if out is None:
             out = np.empty((n, self._set.num_features if own is None else own.shape[1]), np.float32)
-        for number, gather in ((0, self._set.feature_rows), (1, self._own)):
+        for number in range(4):
             at = np.flatnonzero(table == number)
-            if at.size:
-                out[at] = gather(row[at], None)
+            if not at.size:
+                continue
+            if number == 0:
+                out[at] = self._set.feature_rows(row[at], None)
+            else:
+                of = self.record if number == 1 else self._set.shared_rows(number, self.number)
+                assert of is not None  # check_across has seen to it
+                out[at] = rows_of(of, row[at], None)
         return out
 
     def _own(self, rows: Any, out: np.ndarray | None) -> np.ndarray:
-        s = self.record.find("table.rows")
-        assert s is not None
-        stored = self.record.array("table.rows")[rows]  # type: ignore[index]
-        return to_float32(stored, s.dtype, self.record.array("table.scale"), out)
+        return rows_of(self.record, rows, out)
 
     # Targets.
 
@@ -194,9 +195,17 @@ class Batch:
         return dgl.blocks(self, **options)
 
 
+def rows_of(r: Record, rows: Any, out: np.ndarray | None) -> np.ndarray:
+    """Rows of a record's table.rows, as float32."""
+    s = r.find("table.rows")
+    assert s is not None
+    return to_float32(r.array("table.rows")[rows], s.dtype, r.array("table.scale"), out)  # type: ignore[index]
+
+
 def check_across(batch: Batch, num_nodes: int, num_classes: int, table_rows: int | None) -> None:
     """SPEC 9.4 for a verified record: what other files bound."""
     r = batch.record
+    check_shared(batch)
 
     def bound(name: str, high: int, where: np.ndarray | None = None) -> None:
         a = r.array(name)
@@ -217,3 +226,21 @@ def check_across(batch: Batch, num_nodes: int, num_classes: int, table_rows: int
         bound("nodes.row", table_rows, None if table is None else table == 0)
 
 
+def check_shared(batch: Batch) -> None:
+    """That rows which a batch shares with others are there, and its nodes'."""
+    r = batch.record
+    row, table = r.array("nodes.row"), r.array("nodes.table")
+    if row is None or table is None or r.space == Space.GLOBAL:
+        return
+    for number in (2, 3):
+        at = np.flatnonzero(table == number)
+        if not at.size:
+            continue
+        shared = batch._set.shared_rows(number, batch.number)
+        numbers = None if shared is None else shared.array("nodes.number")
+        if numbers is None:
+            raise LayoutError(r.place, f"node {at[0]} has its features in table {number}, which the set doesn't have")
+        if (beyond := np.flatnonzero(row[at] >= len(numbers))).size:
+            raise LayoutError(r.place, f"node {at[beyond[0]]} has row {row[at[beyond[0]]]} of table {number}, which has {len(numbers)}")
+        if (other := np.flatnonzero(numbers[row[at]] != batch.nodes[at])).size:
+            raise LayoutError(r.place, f"node {at[other[0]]} has row {row[at[other[0]]]} of table {number}, which is another node's")

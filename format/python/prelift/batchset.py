@@ -22,16 +22,16 @@ _NO_ID = bytes(32)
 
 PARAMS: Fields = {name: is_string for name in ("task", "mode", "transpose", "store", "dtype", "eval", "order", "link_features")} | {
     name: is_small for name in ("batch_size", "variants", "split", "batches_per_file")} | {
-    "fanout": array(is_small), "norm": array(is_string), "seed": is_int,
+    "fanout": array(is_small), "norm": array(is_string), "seed": is_int, "hot_rows": is_number, "group": is_small,
     "weighted": Optional(one_of(True)), "hub_cap": Optional(is_positive), "cluster": Optional(obj({"size": is_small, "per_batch": is_small})), "khop": Optional(obj({"hops": one_of(1, 2)})),
     "ppr": Optional(obj({"select": one_of("node", "batch"), "top_k": is_small, "alpha": is_number, "epsilon": is_number})),
     "stratify": Optional(obj({"dense_share": is_number, "min_size": is_small, "min_degree": is_number}))}
 _COUNTS = ("num_nodes", "num_features", "num_classes", "num_batches", "batches_per_variant", "num_seeds", "num_rows", "num_sampled_edges", "num_eval_blocks",
-           "max_eval_edges", "bytes", "bytes_per_variant", "eval_bytes", "feature_table_bytes")
+           "max_eval_edges", "num_hot_rows", "num_group_rows", "bytes", "bytes_per_variant", "eval_bytes", "feature_table_bytes")
 _is_file: Check = obj(manifest.FILE_FIELDS)
 FIELDS: Fields = {**manifest.COMMON_FIELDS, "kind": one_of(KIND), "snapshot_id": is_digest, "snapshot_key": is_digest, "params": obj(PARAMS), "label_task": is_string,
                   "splits": array(is_string), "directed": is_bool, "weighted": is_bool, "num_layers": is_small, **{name: is_count for name in _COUNTS},
-                  "maxima": obj({"nodes": is_count, "seeds": is_count, "layer_edges": array(is_count), "record_bytes": is_count}), "features": Optional(_is_file)}
+                  "maxima": obj({"nodes": is_count, "seeds": is_count, "layer_edges": array(is_count), "record_bytes": is_count}), "row_error": Optional(obj({"relative": is_number, "absolute": is_number, "largest": is_number})), "features": Optional(_is_file)}
 
 
 class BatchSet:
@@ -69,6 +69,7 @@ class BatchSet:
         self._splits = self._table("splits.plf", FileKind.LABELS, bool(self.splits))
         self.coefs: Record | None = self._table("coefs.plf", FileKind.COEFS, False)
         self._features = self._open_features()
+        self._open_shared()
         self._crossed: set[str | int] = set()
 
     def __repr__(self) -> str:
@@ -83,7 +84,7 @@ class BatchSet:
         f = File.open(path or os.path.join(self.dir, name))
         if f.header.kind != kind:
             raise LayoutError(f.name, f"file kind {f.header.kind.name.lower()}, must be {kind.name.lower()}")
-        ours = kind in (FileKind.BATCHES, FileKind.EVAL, FileKind.COEFS)
+        ours = kind in (FileKind.BATCHES, FileKind.EVAL, FileKind.COEFS, FileKind.ROWS) or kind == FileKind.FEATURES and self.params["dtype"] != "f32"
         key = bytes.fromhex(self.manifest["set_key" if ours else "snapshot_key"][7:])
         snapshot = bytes.fromhex(self.manifest["snapshot_id"][7:]) if ours else _NO_ID
         if f.header.set_key != key:
@@ -133,6 +134,44 @@ class BatchSet:
             s = r.find("table.rows")
             if s is None or s.shape != (self.num_nodes, self.num_features):
                 raise LayoutError(r.place, f"no table of {self.num_nodes} rows and {self.num_features} columns")
+        return r
+
+    def _open_shared(self) -> None:
+        """The files of rows that batches share, SPEC 7."""
+        m, per, group = self.manifest, self.params["batches_per_file"], self.params["group"]
+        if not 0 <= self.params["hot_rows"] <= 1 or group == 1 or not 0 <= group <= per:
+            raise LayoutError(m.place, f"hot_rows {self.params['hot_rows']}, group {group}, batches_per_file {per}")
+        self._hot, self._groups = None, []
+        if self.params["hot_rows"]:
+            self._hot = self._shared("hot.plf", 0, 1)[0]
+        if group:
+            for shard, f in enumerate(self._shards):
+                self._groups.append(self._shared(f"rows-{shard:05d}.plf", shard, -(-len(f) // group)))
+
+    def _shared(self, name: str, shard: int, count: int) -> list[Record]:
+        if self.manifest.file(name) is None:
+            raise MissingError(self.manifest.place, f"{name} isn't listed")
+        f = self._open(name, FileKind.ROWS, shard)
+        if len(f) != count:
+            raise LayoutError(f.name, f"{len(f)} records, must be {count}")
+        return [f.record(i) for i in range(count)]
+
+    def shared_rows(self, table: int, number: int) -> Record | None:
+        """The record of rows that batch number shares with others: nodes.table 2, those of its group, 3, the hot ones; None where the set has none.
+
+        Checked when it is first used."""
+        r = self._hot
+        if table == 2:
+            per, group = self.params["batches_per_file"], self.params["group"]
+            r = self._groups[number // per][number % per // group] if group else None
+        if r is not None and (key := f"{r.file.name} {r.index}") not in self._crossed:
+            r.verify()
+            s, numbers = r.find("table.rows"), r.array("nodes.number")
+            if r.space != Space.LOCAL or numbers is None or s is None or s.shape != (len(numbers), self.num_features):
+                raise LayoutError(r.place, f"no rows of {self.num_features} columns with their nodes")
+            if len(numbers) and int(numbers.max()) >= self.num_nodes:
+                raise LayoutError(r.place, f"row of node {numbers.max()} of {self.num_nodes}")
+            self._crossed.add(key)
         return r
 
     # Batches.

@@ -234,8 +234,15 @@ class _Contents:
         rows = self.get("table.rows")
         if rows and not self.get("nodes.row"):  # C23
             self.length(rows, self.r.num_nodes)
-        if (s := self.get("table.scale")) and rows:  # C24
-            self.length(s, rows.shape[1])
+        s = self.get("table.scale")  # C24
+        if s:
+            if rows:
+                self.length(s, rows.shape[1])
+            scale = self.r.view(s)
+            if not ((scale > 0) & (scale < np.inf)).all():
+                self.fail(s, "elements must be over 0 and below infinity")
+        elif rows and rows.dtype == DType.I8:
+            self.fail(rows, "i8 rows without table.scale")
 
     def graph(self) -> None:
         nodes, components = self.r.num_nodes, self.len("graph.component_size")

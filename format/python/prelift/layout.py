@@ -41,6 +41,7 @@ class FileKind(enum.IntEnum):
     COEFS = 10
     HELDOUT = 11
     LINES = 12
+    ROWS = 13
 
 
 class Task(enum.IntEnum):

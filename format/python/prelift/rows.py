@@ -11,7 +11,7 @@ def to_float32(rows: np.ndarray, dtype: DType, scale: np.ndarray | None = None, 
     """rows [n, columns] of a stored dtype as float32 [n, columns].
 
     f32 rows are returned as they are (a view), unless out is given. bf16 rows are the u16 that a section's view has. An element of i8
-    rows is multiplied by scale [columns] of its column, without scale by 1; the product is rounded to float32 once.
+    rows is multiplied by scale [columns] of its column, without scale by 1 (files have one, C24); the product is rounded to float32 once.
     """
     if dtype == DType.F32 and out is None:
         return rows

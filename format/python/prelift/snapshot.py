@@ -16,7 +16,7 @@ from .container import File, Record
 from .errors import LayoutError, MismatchError, MissingError
 from .hops import HopIndex
 from .layout import ANY_LAYER, FileKind, Part, Space, Task
-from .manifest import Fields, Optional, array, is_bool, is_count, is_number, is_small, is_string, obj, one_of
+from .manifest import Fields, Optional, array, is_bool, is_count, is_digest, is_number, is_small, is_string, obj, one_of
 from .rows import to_float32
 from .tables import Ids, Names
 
@@ -25,7 +25,7 @@ KIND = "snapshot"
 _HOLDOUT: Fields = {"kind": one_of("hash", "given"), "valid": is_number, "test": is_number, "seed": manifest.is_int, "spare_last": is_bool}
 PARAMS: Fields = {"direction": one_of("undirected", "directed"), "feature_norm": one_of("none", "row", "standard"), "missing_features": one_of("error", "zero"),
                   "hops": one_of(0, 1, 2), "compact_below": is_small, "hub_from": is_small, "expand_limit": is_small, "hop2_cap": is_small,
-                  "with": array(one_of("order", "pagerank")), "holdout": Optional(obj(_HOLDOUT)), "updatable": is_bool, "anonymized": Optional(one_of(True)),
+                  "with": array(one_of("order", "pagerank")), "holdout": Optional(obj(_HOLDOUT)), "updatable": is_bool, "anonymized": Optional(is_digest),
                   "merge_relations": Optional(one_of(True))}
 _AUDIT: Fields = {name: is_count for name in ("num_lines", "duplicates_merged", "self_loops", "isolated_nodes", "one_directional", "num_pairs", "max_degree", "num_components",
                                               "largest_component")} | {"degree_histogram": array(is_count)}

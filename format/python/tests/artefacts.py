@@ -83,15 +83,17 @@ def i64(kind, values, **o):
 
 
 def write_set(dir, g, mode="fanout", fanout=(4, 3), batch_size=32, variants=2, per_file=3, store="ids", dtype="f32", norm=("gcn",), extra=lambda nodes, seeds: [],
-              features=True, eval_rows=50):
-    """A batch set of g in dir. store: ids, packed, or mixed (some rows of the batch's own, some of the table)."""
+              features=True, eval_rows=50, hot_rows=0, group=0):
+    """A batch set of g in dir. store: ids, packed, or mixed (some rows of the batch's own, some of the table).
+
+    hot_rows, group: as the parameters of the set. The first nodes are hot, which is a rule of these tests."""
     dir = Path(dir)
     dir.mkdir()
     rng = np.random.default_rng(7)
     snapshot_id, snapshot_key = hashlib.sha256(b"snapshot").digest(), hashlib.sha256(b"snapshot key").digest()
     params = dict(task="node", mode=mode, transpose="inner", store="packed" if store == "packed" else "ids", dtype=dtype, eval="layerwise", order="random", link_features="auto",
                   fanout=list(fanout) if mode == "fanout" else [], norm=list(norm), batch_size=batch_size if mode != "full" else 0, variants=variants if mode != "full" else 1, split=0 if mode != "full" else -1,
-                  batches_per_file=per_file, seed="1")
+                  batches_per_file=per_file, seed="1", hot_rows=hot_rows, group=group)
     hex_id = lambda b: "sha256:" + b.hex()  # noqa: E731
     set_key = hashlib.sha256(mv.canonical({"snapshot_id": hex_id(snapshot_id), "params": params})).digest()
     written = {}
@@ -110,7 +112,7 @@ def write_set(dir, g, mode="fanout", fanout=(4, 3), batch_size=32, variants=2, p
     put("labels.plf", mv.LABELS, [mv.table_record(n, [i32(mv.S_LABEL, g.label)] + names_of([f"class {c}" for c in range(g.classes)]), num_seeds=n)], True)
     put("splits.plf", mv.LABELS, [mv.table_record(n, [mv.Section(mv.S_MASK, mv.U8, g.part.tobytes(), shape=[n, 1])] + names_of(["only"]), num_seeds=n)], True)
     if features:
-        put("features.plf", mv.FEATURES, [mv.table_record(n, rows_sections(g.features, dtype))], True)
+        put("features.plf", mv.FEATURES, [mv.table_record(n, rows_sections(g.features, dtype))], dtype == "f32")
 
     def csr(rows, layer=mv.ANY_LAYER):
         flat = [u for r in rows for u in r]
@@ -197,6 +199,38 @@ def write_set(dir, g, mode="fanout", fanout=(4, 3), batch_size=32, variants=2, p
         layer_max[0] = max(layer_max[0], sum(map(len, rows)))
         return mv.Record(sections, [len(nodes)], task=mv.NODE, split=PART["train"], number=number, variant=variant, num_seeds=len(seeds), split_column=0)
 
+    def share(records):
+        """Moves the rows of packed batches to hot.plf and rows-*.plf."""
+        numbers = [np.frombuffer(next(s.data for s in r.sections if s.kind == mv.NODES_NUMBER), "<i4") for r in records]
+        hot = np.arange(int(hot_rows * n))
+        all_rows = rows_sections(g.features, dtype)
+
+        def rows_of(nodes):
+            width = len(all_rows[0].data) // n
+            return [mv.Section(mv.ROWS, all_rows[0].dtype, b"".join(all_rows[0].data[v * width:(v + 1) * width] for v in nodes), shape=[len(nodes), g.features.shape[1]])] + all_rows[1:]
+
+        def record(number, nodes):
+            return mv.Record([i32(mv.NODES_NUMBER, nodes)] + rows_of(nodes), [len(nodes)], number=number)
+        if hot_rows:
+            put("hot.plf", mv.SHARED_ROWS, [record(0, hot)])
+        number = 0
+        for shard, i in enumerate(range(0, len(records), per_file)):
+            of_shard = range(i, min(i + per_file, len(records)))
+            groups = []
+            for first in of_shard[::group or len(of_shard)]:
+                members = range(first, min(first + (group or len(of_shard)), of_shard.stop))
+                nodes, uses = np.unique(np.concatenate([numbers[b] for b in members]), return_counts=True)
+                shared = nodes[(uses > 1) & (nodes >= len(hot))] if group else nodes[:0]
+                groups.append(record(number, shared))
+                number += 1
+                for b in members:
+                    table = np.where(numbers[b] < len(hot), 3, np.where(np.isin(numbers[b], shared), 2, 1))
+                    row = np.where(table == 3, numbers[b], np.where(table == 2, np.searchsorted(shared, numbers[b]), np.cumsum(table == 1) - 1))
+                    records[b].sections = [s for s in records[b].sections if s.kind not in (mv.ROWS, mv.SCALE)] + rows_of(numbers[b][table == 1]) + [
+                        i32(mv.NODES_ROW, row), mv.Section(mv.NODES_TABLE, mv.U8, table.astype("u1").tobytes())]
+            if group:
+                put(f"rows-{shard:05d}.plf", mv.SHARED_ROWS, groups, shard=shard)
+
     full_rows = [list(r) for r in g.rows]
     mask = lambda lo, hi: mv.Section(mv.S_MASK, mv.U8, g.part[lo:hi].tobytes(), shape=[hi - lo, 1])  # noqa: E731
     if mode == "full":
@@ -217,6 +251,8 @@ def write_set(dir, g, mode="fanout", fanout=(4, 3), batch_size=32, variants=2, p
                             dst_start=lo, dst_end=min(lo + eval_rows, n), num_seeds=min(lo + eval_rows, n) - lo, number=lo // eval_rows) for lo in range(0, n, eval_rows)]
         put("eval-00000.plf", mv.EVAL, blocks)
         put("coefs.plf", mv.COEFS, [mv.table_record(n, gcn_sections(range(n)))])
+    if hot_rows or group:
+        share(records)
     for shard, i in enumerate(range(0, len(records), per_file)):
         put(f"batches-{shard:05d}.plf", mv.BATCHES, records[i:i + per_file], shard=shard)
 
@@ -229,9 +265,11 @@ def write_set(dir, g, mode="fanout", fanout=(4, 3), batch_size=32, variants=2, p
              num_seeds=str(len(seeds)), num_rows=str(counts["rows"]), num_sampled_edges=str(counts["edges"]),
              maxima=dict(nodes=str(counts["nodes"]), seeds=str(counts["seeds"]), layer_edges=[str(e) for e in layer_max], record_bytes=str(size)),
              num_eval_blocks=str(0 if mode == "full" else len(blocks)), max_eval_edges="0", bytes=str(size), bytes_per_variant=str(size // max(params["variants"], 1)), eval_bytes="0",
-             feature_table_bytes=str(4 * g.features.size if features else 0))
+             num_hot_rows="0", num_group_rows="0", feature_table_bytes=str(4 * g.features.size if features else 0))
     if features:
         m["features"] = info("features.plf")
+        if dtype != "f32":
+            m["row_error"] = dict(relative=0, absolute=1, largest=0.5)
     text = mv.canonical(m)
     (dir / "manifest.json").write_bytes(text)
     (dir / "manifest.sha256").write_text(hashlib.sha256(text).hexdigest() + "  manifest.json\n")

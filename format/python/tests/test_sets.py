@@ -79,7 +79,7 @@ class TestFanout(WithSets):
 
     def test_types(self):
         g = artefacts.Graph(nodes=60)
-        for dtype in ("f16", "bf16", "i8"):
+        for dtype in ("f16", "bf16", "int8"):
             want = artefacts.stored(g.features, dtype)[3]
             for store in ("ids", "packed", "mixed"):
                 with self.subTest(dtype=dtype, store=store):
@@ -88,10 +88,45 @@ class TestFanout(WithSets):
                     for b in s.epoch(0):
                         got = b.features()
                         self.assertEqual(got.dtype, np.float32)
-                        if dtype == "i8" and store != "ids":  # every batch has a scale of its own
+                        if dtype == "int8" and store != "ids":  # every batch has a scale of its own
                             np.testing.assert_allclose(got, g.features[b.nodes], atol=np.abs(g.features).max() / 127)
                         else:
                             np.testing.assert_array_equal(got, want[b.nodes])
+
+    def test_shared_rows(self):
+        """Rows of groups and hot rows come through nodes.row and nodes.table, whatever their type; a record of other rows is refused."""
+        g = artefacts.Graph(nodes=120)
+        for dtype in ("f32", "f16", "bf16", "int8"):
+            want = artefacts.stored(g.features, dtype)[3]
+            for hot_rows, group in ((0.25, 0), (0, 2), (0.1, 3), (1, 0)):
+                with self.subTest(dtype=dtype, hot_rows=hot_rows, group=group):
+                    dir = self.write(g, f"{dtype}-{hot_rows}-{group}", dtype=dtype, store="packed", hot_rows=hot_rows, group=group, batch_size=9)
+                    s = prelift.open(dir)
+                    s.verify()
+                    tables = set()
+                    for b in s.epoch(1):
+                        np.testing.assert_array_equal(b.features(), want[b.nodes])
+                        np.testing.assert_array_equal(b.features(1), want[b.nodes[:b.num_input(1)]])
+                        tables |= set(b.record.array("nodes.table").tolist())
+                    self.assertEqual(tables - {1}, ({3} if hot_rows else set()) | ({2} if group else set()))
+        for hot_rows, group, text in ((0.05, 2, "row .* of table 3, which has"), (0.1, 0, "rows-00000.plf isn't listed")):
+            with self.subTest(text):
+                a = self.write(g, f"a-{group}", store="packed", hot_rows=0.1, group=2)
+                m = json.loads(Path(a, "manifest.json").read_text())
+                other = self.write(g, f"b-{group}", store="packed", hot_rows=hot_rows, group=group)
+                if group:
+                    data = bytearray(Path(other, "hot.plf").read_bytes())
+                    data[64:96] = bytes.fromhex(m["set_key"][7:])
+                    data[124:128] = artefacts.mv.crc(bytes(data[:124])).to_bytes(4, "little")
+                    Path(a, "hot.plf").write_bytes(data)
+                    next(f for f in m["files"] if f["name"] == "hot.plf").update(size_bytes=str(len(data)), sha256=manifest.digest(bytes(data)))
+                else:
+                    m["files"] = [f for f in m["files"] if not f["name"].startswith("rows-")]
+                data = manifest.canonical(m)
+                Path(a, "manifest.json").write_bytes(data)
+                Path(a, "manifest.sha256").write_text(manifest.digest(data)[7:] + "  manifest.json\n")
+                with self.assertRaisesRegex(prelift.PreliftError, text):
+                    list(prelift.open(a).epoch(0))
 
     def test_relations(self):
         g = artefacts.Graph(rels=3)
@@ -154,11 +189,11 @@ class TestFanout(WithSets):
         self.assertEqual((b.pairs.src.tolist(), b.pairs.dst.tolist(), b.pairs.label.tolist(), b.pairs.rel), ([0, 1], [1, 2], [1, 0], None))
         self.assertEqual(b.seed_weight.tolist(), list(range(b.num_seeds)))
 
-    def test_reserved_table(self):
+    def test_absent_table(self):
         def shared(nodes, seeds):
             return [artefacts.i32(mv.NODES_ROW, [0] * len(nodes)), mv.Section(mv.NODES_TABLE, mv.U8, bytes([2] * len(nodes)))]
         s = prelift.open(self.write(artefacts.Graph(nodes=60), extra=shared))
-        with self.assertRaisesRegex(prelift.VersionError, "table 2"):
+        with self.assertRaisesRegex(prelift.LayoutError, "table 2"):
             s.batch(0).features()
 
     def test_views(self):

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"path/filepath"
+	"runtime"
 	"slices"
 
 	"github.com/prelift/prelift/format"
@@ -44,12 +45,33 @@ func VerifyAgainst(dir string, snap *snapshot.Snapshot) error {
 	if src.numBatches() != int(m.NumBatches) || src.numEvalBlocks() != int(m.NumEvalBlocks) || src.numSeeds() != int(m.NumSeeds) {
 		return faultf(format.ErrLayout, s.place, "%d batches, %d seeds, %d evaluation blocks; the snapshot gives %d, %d, %d", m.NumBatches, m.NumSeeds, m.NumEvalBlocks, src.numBatches(), src.numSeeds(), src.numEvalBlocks())
 	}
+	if a, b := src.table.error, m.RowError; (a == nil) != (b == nil) || a != nil && *a != *b {
+		return faultf(format.ErrLayout, s.place, "row_error %v, the snapshot's features give %v", b, a)
+	}
+	if err := src.findHot(context.Background(), runtime.GOMAXPROCS(0), nil); err != nil {
+		return err
+	}
 	return format.Guard(filepath.Base(dir), func() error { return s.compare(newAssembler(src)) })
 }
 
 func (s *set) compare(a *assembler) error {
 	if s.coefs != nil {
 		if err := sameRecord(s.coefs, a.coefTable()); err != nil {
+			return err
+		}
+	}
+	if src := a.source; src.hasOwnTable() {
+		if err := sameRecord(s.features, a.tableRecord()); err != nil {
+			return err
+		}
+	}
+	if s.hot != nil {
+		if err := sameRecord(s.hot, a.hotRecord()); err != nil {
+			return err
+		}
+	}
+	for group, r := range s.groups {
+		if err := sameRecord(r, a.groupRecord(group)); err != nil {
 			return err
 		}
 	}

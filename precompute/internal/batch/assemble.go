@@ -1,7 +1,6 @@
 package batch
 
 import (
-	"io"
 	"math"
 
 	"github.com/prelift/prelift/format"
@@ -16,14 +15,25 @@ type assembler struct {
 	cut     cutter
 	record  record
 
-	seeds      []int32
+	seeds      []int32 // of the last draw
+	nodes      []int32 // of the batch at hand
 	coefs      arena[float32]
 	offsets    arena[int64]
 	indices    arena[int32]
 	labelClass []int32
 	labelBits  []uint8
 	labelValue []float32
-	rows       []float32 // a piece of table.rows on its way to the file
+
+	piece    []byte  // of table.rows on its way to the file
+	ownNodes []int32 // whose rows the packed batch at hand has itself
+	packer   *packer // made with the first packed shard
+
+	// Of packed sets whose batches share rows: the places of the rows of the batch at hand, and the group at hand.
+	row    []int32
+	tables []uint8
+	own    []int32
+	group  int
+	shared *nodeSet
 }
 
 func newAssembler(s *source) *assembler { return &assembler{source: s} }
@@ -67,14 +77,31 @@ func (a *assembler) add(specs ...format.SectionSpec) {
 	a.record.sections = append(a.record.sections, specs...)
 }
 
-// batch builds training batch number of modes fanout and labor. Seeds of a batch are ascending, so
+// draw draws a batch of modes fanout and labor; it is valid until the next one. Seeds of a batch are ascending, so
 // that it depends on the set of them and not on how it was found.
-func (a *assembler) batch(number int) *record {
+func (a *assembler) draw(number int) (variant int, b *sample.Batch) {
 	if a.sampler == nil {
 		a.sampler = a.newSampler()
 	}
 	variant, seeds, _ := a.members(number)
-	b := a.sampler.Sample(variant, seeds)
+	return variant, a.sampler.Sample(variant, seeds)
+}
+
+// nodesOf returns the node list of a batch, valid until the next draw.
+func (a *assembler) nodesOf(number int) []int32 {
+	if isSubgraph(a.params.Mode) {
+		_, g := a.cutSubgraph(number)
+		return g.Nodes
+	}
+	_, b := a.draw(number)
+	return b.Nodes
+}
+
+// batch builds training batch number of modes fanout and labor.
+func (a *assembler) batch(number int) *record {
+	a.prepareRows(number)
+	variant, b := a.draw(number)
+	seeds := a.seeds
 	a.reset(format.RecordHeader{
 		Task: format.TaskNode, Split: format.PartTrain, Space: format.SpaceLocal, SplitColumn: splitColumn(&a.params),
 		Number: uint32(number), Variant: uint32(variant), NumLayers: len(b.Layers), NumSeeds: uint64(len(seeds)),
@@ -94,8 +121,12 @@ func (a *assembler) finish(nodes []int32, numSeeds int) {
 		a.nodeCoefs(&a.norms[i], nodes)
 	}
 	a.labels(nodes[:numSeeds])
+	a.nodes = nodes
 	if a.params.Store == StorePacked {
-		a.add(a.packedRows(nodes))
+		var rows []format.SectionSpec
+		a.record.numPlain = len(a.record.sections)
+		rows, a.ownNodes = a.packedRows(nodes)
+		a.add(rows...)
 	}
 }
 
@@ -246,25 +277,6 @@ func gatherRows[T any](out, table []T, cols int, rows []int32) []T {
 		out = append(out, table[int(v)*cols:][:cols]...)
 	}
 	return out
-}
-
-// packedRows is table.rows of a batch, gathered while it is written.
-func (a *assembler) packedRows(nodes []int32) format.SectionSpec {
-	const pieceElements = 1 << 17
-	table, cols := a.snap.Features, a.snap.NumFeatures()
-	return format.SectionSpec{
-		Kind: format.TableRows, Layer: format.AnyLayer, DType: format.F32, Shape: []uint64{uint64(len(nodes)), uint64(cols)},
-		Write: func(w io.Writer) error {
-			perPiece := max(pieceElements/cols, 1)
-			for start := 0; start < len(nodes); start += perPiece {
-				a.rows = gatherRows(a.rows, table, cols, nodes[start:min(start+perPiece, len(nodes))])
-				if _, err := w.Write(format.Bytes(a.rows)); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-	}
 }
 
 // eval builds evaluation block i: consecutive rows with all their neighbours.

@@ -34,10 +34,14 @@ type Description struct {
 	MaxNodes          int64 `json:"max_nodes"`        // of a batch
 	MaxRecordBytes    int64 `json:"max_record_bytes"` // of a batch
 
-	Bytes             int64    `json:"bytes"` // training batches only
+	NumHotRows   int64            `json:"num_hot_rows"`
+	NumGroupRows int64            `json:"num_group_rows"`
+	RowError     *format.RowError `json:"row_error"` // null without features and with dtype f32
+
+	Bytes             int64    `json:"bytes"` // training batches and the rows they share
 	BytesPerVariant   int64    `json:"bytes_per_variant"`
 	EvalBytes         int64    `json:"eval_bytes"`
-	LinkedBytes       int64    `json:"linked_bytes"` // the snapshot's tables in the set
+	LinkedBytes       int64    `json:"linked_bytes"` // the snapshot's tables in the set, and its own feature table
 	FeatureTableBytes int64    `json:"feature_table_bytes"`
 	Amplification     *float64 `json:"amplification"` // null without features
 	TotalBytes        int64    `json:"total_bytes"`
@@ -79,6 +83,7 @@ func Describe(dir string) (*Description, error) {
 		NumLayers: m.NumLayers, NumBatches: int64(m.NumBatches), BatchesPerVariant: int64(m.BatchesPerVariant), NumSeeds: int64(m.NumSeeds),
 		NumRows: int64(m.NumRows), NumSampledEdges: int64(m.NumSampledEdges), NumEvalBlocks: int64(m.NumEvalBlocks),
 		MaxNodes: int64(m.Maxima.Nodes), MaxRecordBytes: int64(m.Maxima.RecordBytes),
+		NumHotRows: int64(m.NumHotRows), NumGroupRows: int64(m.NumGroupRows), RowError: m.RowError,
 		Bytes: int64(m.Bytes), BytesPerVariant: int64(m.BytesPerVariant), EvalBytes: int64(m.EvalBytes), FeatureTableBytes: int64(m.FeatureTableBytes),
 	}
 	if _, amplification := perVariant(d.Bytes, m.Params.Variants, d.FeatureTableBytes); d.FeatureTableBytes > 0 {

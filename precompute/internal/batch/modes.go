@@ -379,6 +379,15 @@ func (a *assembler) induce(seeds, others []int32) *sample.Subgraph {
 	return a.cut.inducer.Induce(seeds, others)
 }
 
+// cutSubgraph returns the variant of batch number of modes cluster, ppr and khop, and its subgraph, valid until the next one.
+func (a *assembler) cutSubgraph(number int) (variant int, g *sample.Subgraph) {
+	variant, seeds, others := a.members(number)
+	if a.clusters == nil {
+		others = a.companions(variant, seeds)
+	}
+	return variant, a.induce(seeds, others)
+}
+
 // counter says how many nodes a batch of some seeds has; it belongs to a.
 func (a *assembler) counter() sample.NodeCounter {
 	if isLayered(a.params.Mode) {
@@ -395,19 +404,16 @@ func (a *assembler) counter() sample.NodeCounter {
 
 // subgraph builds training batch number of modes cluster, ppr and khop: nodes, and one block of all edges between them.
 func (a *assembler) subgraph(number int) *record {
-	variant, seeds, others := a.members(number)
-	if a.clusters == nil {
-		others = a.companions(variant, seeds)
-	}
-	g := a.induce(seeds, others)
+	a.prepareRows(number)
+	variant, g := a.cutSubgraph(number)
 	a.reset(format.RecordHeader{
 		Task: format.TaskNode, Split: format.PartTrain, Space: format.SpaceLocal, SplitColumn: splitColumn(&a.params),
-		Number: uint32(number), Variant: uint32(variant), NumSeeds: uint64(len(seeds)),
+		Number: uint32(number), Variant: uint32(variant), NumSeeds: uint64(g.NumSeeds),
 		HopNodes: []uint64{uint64(len(g.Nodes))}, LayerEdges: []uint64{},
 	})
 	a.add(format.Int32Section(format.NodesNumber, format.AnyLayer, g.Nodes))
 	a.layer(format.AnyLayer, &sample.Layer{Indptr: g.Indptr, Indices: g.Indices, Importance: g.Importance, Entries: g.Entries}, len(g.Nodes))
-	a.finish(g.Nodes, len(seeds))
+	a.finish(g.Nodes, g.NumSeeds)
 	return &a.record
 }
 

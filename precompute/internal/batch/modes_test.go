@@ -25,6 +25,9 @@ type modeCase struct {
 // modeCases are all the ways but fanout without more and full, on batches of a few seeds.
 var modeCases = []modeCase{
 	{"labor", func(p *format.BatchParams) { p.Mode, p.Fanout = ModeLabor, []int{4, 3} }},
+	{"labor, packed by groups", func(p *format.BatchParams) {
+		p.Mode, p.Fanout, p.Group, p.DType = ModeLabor, []int{4, 3}, 2, "f16"
+	}},
 	{"labor, all", func(p *format.BatchParams) { p.Mode, p.Fanout, p.HubCap = ModeLabor, []int{2, -1}, 7 }},
 	{"capped", func(p *format.BatchParams) { p.Fanout, p.HubCap = []int{-1, 3}, 5 }},
 	{"cluster", func(p *format.BatchParams) {
@@ -42,6 +45,9 @@ var modeCases = []modeCase{
 	}},
 	{"khop", func(p *format.BatchParams) { p.Mode, p.HubCap = ModeKHop, 0 }},
 	{"one hop, capped", func(p *format.BatchParams) { p.Mode, p.HubCap, p.KHop = ModeKHop, 3, &format.KHopParams{Hops: 1} }},
+	{"khop, hot rows", func(p *format.BatchParams) {
+		p.Mode, p.HubCap, p.HotRows, p.Group, p.DType = ModeKHop, 9, 0.1, 3, "int8"
+	}},
 	{"stratified", func(p *format.BatchParams) { p.Stratify = &format.StratifyParams{DenseShare: 0.5} }},
 	{"stratified khop", func(p *format.BatchParams) {
 		p.Mode, p.Stratify = ModeKHop, &format.StratifyParams{DenseShare: 0.3, MinSize: 3, MinDegree: 1.5}
@@ -59,6 +65,9 @@ func (c *modeCase) of(batchSize int) format.BatchParams {
 	return params(func(p *format.BatchParams) {
 		p.BatchSize, p.Variants, p.BatchesPerFile = batchSize, 2, 3
 		c.change(p)
+		if p.HotRows > 0 || p.Group > 0 {
+			p.Store = StorePacked
+		}
 	})
 }
 
@@ -117,7 +126,11 @@ func TestModes(t *testing.T) {
 				cases = slices.Concat(cases, weightedCases)
 			}
 			for _, c := range cases {
-				dir, m, plan := build(t, snap, c.of(7), Options{Threads: 2})
+				p := c.of(7)
+				if snap.NumFeatures() == 0 {
+					p.Store, p.HotRows, p.Group, p.DType = Auto, 0, 0, "f32"
+				}
+				dir, m, plan := build(t, snap, p, Options{Threads: 2})
 				tolerance := 0.05
 				if plan.Exact {
 					tolerance = 0
@@ -192,7 +205,7 @@ func TestModesPredictedSize(t *testing.T) {
 	t.Parallel()
 	snap := islands(3000, 9000).open(t)
 	for _, c := range modeCases {
-		if c.name == "cluster of all" || c.name == "khop" || c.name == "stratified khop" || c.name == "labor, all" {
+		if c.name == "cluster of all" || c.name == "khop" || c.name == "stratified khop" || c.name == "labor, all" || c.name == "khop, hot rows" {
 			continue
 		}
 		p := c.of(8)

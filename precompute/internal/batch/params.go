@@ -80,7 +80,7 @@ func checkParams(snap *snapshot.Snapshot, p format.BatchParams) (format.BatchPar
 		{"mode", p.Mode, Modes},
 		{"transpose", p.Transpose, []string{Auto, TransposeAll, TransposeInner}},
 		{"store", p.Store, []string{Auto, StoreIDs, StorePacked}},
-		{"dtype", p.DType, []string{"f32"}},
+		{"dtype", p.DType, []string{"f32", "f16", "bf16", "int8"}},
 		{"eval", p.Eval, []string{EvalLayerwise, None}},
 		{"order", p.Order, []string{Auto, sample.Locality, sample.Random}},
 		{"link-features", p.LinkFeatures, []string{Auto, LinkCopy, None}},
@@ -102,7 +102,41 @@ func checkParams(snap *snapshot.Snapshot, p format.BatchParams) (format.BatchPar
 	if snap.Class == nil && snap.Bits == nil && snap.Values == nil {
 		return p, paramErrorf("the snapshot has no labels, and --task node needs some; build it with --labels, or --nodes with a label column")
 	}
+	if p, err = checkStorage(snap, p); err != nil {
+		return p, err
+	}
 	return checkMode(snap, p)
+}
+
+// checkStorage checks how feature rows are to be stored.
+func checkStorage(snap *snapshot.Snapshot, p format.BatchParams) (format.BatchParams, error) {
+	if p.Group == 1 {
+		p.Group = 0
+	}
+	shares := ""
+	switch {
+	case !(p.HotRows >= 0 && p.HotRows <= 1):
+		return p, paramErrorf("--hot-rows %g: want the share of the nodes, 0 to 1", p.HotRows)
+	case p.Group < 0 || p.Group > p.BatchesPerFile:
+		return p, paramErrorf("--group %d: want 0 to %d batches, those of a file (--batches-per-file)", p.Group, p.BatchesPerFile)
+	case p.HotRows > 0:
+		shares = fmt.Sprintf("--hot-rows %g", p.HotRows)
+	case p.Group > 0:
+		shares = fmt.Sprintf("--group %d", p.Group)
+	}
+	switch hasRows := snap.NumFeatures() > 0; {
+	case p.DType != "f32" && !hasRows:
+		return p, paramErrorf("--dtype %s: the snapshot has no features", p.DType)
+	case p.DType != "f32" && p.LinkFeatures == None:
+		return p, paramErrorf("--dtype %s writes a feature table of the set's own, and --link-features none wants none; leave one of them out", p.DType)
+	case shares != "" && !hasRows:
+		return p, paramErrorf("%s: the snapshot has no features", shares)
+	case shares != "" && p.Mode == ModeFull:
+		return p, paramErrorf("%s is for packed batches: a full batch has every row once already", shares)
+	case shares != "" && p.Store == StoreIDs:
+		return p, paramErrorf("%s is for packed batches: with --store ids the feature table holds every row once", shares)
+	}
+	return p, nil
 }
 
 // checkNorms sorts the kinds by number, so that the order they are asked in changes nothing.

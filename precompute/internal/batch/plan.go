@@ -3,7 +3,7 @@ package batch
 import (
 	"context"
 	"math"
-	"runtime"
+	"slices"
 
 	"github.com/prelift/prelift/format"
 	"github.com/prelift/prelift/precompute/internal/sample"
@@ -20,15 +20,11 @@ type Options struct {
 	// Resolve refuses what is over it, and lets store auto pack rows only within it.
 	MaxAmplification float64
 
+	PackBytes int64 // most memory for packed batches that wait for their rows; 0: a GiB
+	rowByRow  bool  // of tests and benchmarks: pack each row by itself
+
 	CopyFiles bool  // copy the snapshot's tables where they could be linked
 	Plan      *Plan // of Resolve for the same snapshot and parameters; saves Write some work
-}
-
-func (o *Options) threads() int {
-	if o.Threads <= 0 {
-		return runtime.GOMAXPROCS(0)
-	}
-	return o.Threads
 }
 
 // Plan says what Write will write. Sizes are exact where every batch was measured, else
@@ -41,10 +37,10 @@ type Plan struct {
 	NumSampledEdges   int64
 	Exact             bool
 
-	Bytes             int64 // of training shards
+	Bytes             int64 // of training shards and shared rows
 	BytesPerVariant   int64
 	EvalBytes         int64
-	LinkedBytes       int64 // tables of the snapshot, linked or copied in
+	LinkedBytes       int64 // tables of the snapshot, linked or copied in, and the set's own feature table
 	FeatureTableBytes int64
 	Amplification     float64 // BytesPerVariant over FeatureTableBytes; 0 without features
 
@@ -103,14 +99,21 @@ func prepare(ctx context.Context, snap *snapshot.Snapshot, p format.BatchParams,
 // it is over opt.MaxAmplification.
 func (s *source) plan(ctx context.Context, opt Options, want accuracy) (*Plan, error) {
 	snap := s.snap
+	if err := s.findHot(ctx, opt.threads(), opt.Progress); err != nil {
+		return nil, err
+	}
 	sizes, err := s.measure(ctx, opt.Progress, want)
+	if err != nil {
+		return nil, err
+	}
+	tableBytes, err := s.ownTableBytes()
 	if err != nil {
 		return nil, err
 	}
 	plan := &Plan{
 		NumBatches: s.numBatches(), BatchesPerVariant: s.batchesPerVariant(), NumSeeds: s.numSeeds(), Exact: sizes.exact,
 		NumRows: sizes.total(sizes.rows), NumSampledEdges: sizes.total(sizes.edges),
-		FeatureTableBytes: featureTableBytes(snap), LinkedBytes: linkedBytes(snap, &s.params), source: s, spread: sizes.spread(),
+		FeatureTableBytes: featureTableBytes(snap), LinkedBytes: linkedBytes(snap, &s.params) + tableBytes, source: s, spread: sizes.spread(),
 	}
 	if s.params.Store == Auto {
 		s.params.Store = StorePacked
@@ -118,23 +121,23 @@ func (s *source) plan(ctx context.Context, opt Options, want accuracy) (*Plan, e
 		if limit == 0 {
 			limit = defaultAmplification
 		}
-		if plan.setBytes(sizes.packed, sizes); plan.Amplification > limit {
-			s.params.Store = StoreIDs
+		if plan.setBytes(sizes.packed, sizes, sizes.shared); plan.Amplification > limit {
+			s.params.Store, s.params.HotRows, s.params.Group, s.hot = StoreIDs, 0, 0, nil
 		}
 	}
-	plan.setBytes(sizes.ids, sizes)
+	plan.setBytes(sizes.ids, sizes, 0)
 	if s.params.Store == StorePacked {
-		plan.setBytes(sizes.packed, sizes)
+		plan.setBytes(sizes.packed, sizes, sizes.shared)
 	}
 	if opt.MaxAmplification > 0 && plan.Amplification > opt.MaxAmplification {
-		return plan, paramErrorf("a variant of batches would take %.2f times the feature table (%d of %d bytes), over --max-amplification %g; use --store ids%s",
+		return plan, paramErrorf("a variant of batches would take %.2f times the feature table (%d of %d bytes), over --max-amplification %g; use --store ids, --dtype f16%s",
 			plan.Amplification, plan.BytesPerVariant, plan.FeatureTableBytes, opt.MaxAmplification, smaller(&s.params))
 	}
 	return plan, nil
 }
 
-func (p *Plan) setBytes(measured []int64, of *batchSizes) {
-	p.Bytes = p.source.shardBytes(measured, of)
+func (p *Plan) setBytes(measured []int64, of *batchSizes, shared int64) {
+	p.Bytes = p.source.shardBytes(measured, of) + shared
 	p.BytesPerVariant, p.Amplification = perVariant(p.Bytes, p.source.params.Variants, p.FeatureTableBytes)
 }
 
@@ -161,6 +164,9 @@ type batchSizes struct {
 	fixed       int64   // bytes of a record that don't go by its weight: the head, and padding of half an alignment a section
 	ids, packed []int64 // record bytes in either store; packed is nil without features
 	rows, edges []int64
+
+	groups map[int]int64 // record bytes of the rows of groups, of those measured
+	shared int64         // bytes of all files of shared rows, in a packed set
 }
 
 // total scales a sum over the measured batches up to all, by their weight.
@@ -199,7 +205,7 @@ func (s *source) measure(ctx context.Context, progress func(string, int64, int64
 		if want*2 > b.numBatches {
 			want, b.exact = b.numBatches, true
 		}
-		b.weights, b.ids, b.packed, b.rows, b.edges = nil, nil, nil, nil, nil
+		b.weights, b.ids, b.packed, b.rows, b.edges, b.groups = nil, nil, nil, nil, nil, map[int]int64{}
 		for i := range want {
 			if err := ctx.Err(); err != nil {
 				return nil, err
@@ -212,7 +218,9 @@ func (s *source) measure(ctx context.Context, progress func(string, int64, int64
 			}
 		}
 		if b.exact || relativeError(b.ids) <= wanted.relError && relativeError(b.packed) <= wanted.relError {
-			return b, nil
+			var err error
+			b.shared, err = s.sharedBytes(b.groups)
+			return b, err
 		}
 	}
 }
@@ -241,16 +249,23 @@ func (b *batchSizes) add(a *assembler, number int) error {
 	}
 	ids := record{header: r.header, sections: r.sections}
 	if r.header.Space == format.SpaceLocal && a.snap.NumFeatures() > 0 {
-		rows := a.packedRows(nil)
-		rows.Shape[0] = r.header.HopNodes[r.header.NumLayers]
+		packed := ids
 		if a.params.Store == StorePacked {
-			ids.sections = r.sections[:len(r.sections)-1]
+			ids.sections = r.sections[:r.numPlain]
+		} else {
+			rows, _ := a.packedRows(a.nodes)
+			packed.sections = append(slices.Clip(ids.sections), rows...)
 		}
-		size, err := (&record{header: r.header, sections: append(ids.sections[:len(ids.sections):len(ids.sections)], rows)}).sizeBytes()
+		size, err := packed.sizeBytes()
 		if err != nil {
 			return err
 		}
 		b.packed = append(b.packed, size)
+		if a.params.Group > 1 {
+			if b.groups[a.group], err = a.sharedBytes(len(a.shared.nodes)); err != nil {
+				return err
+			}
+		}
 	}
 	size, err := ids.sizeBytes()
 	b.weights = append(b.weights, a.weightOf(number))
@@ -308,6 +323,55 @@ func (s *source) shardBytes(measured []int64, of *batchSizes) (total int64) {
 	return total
 }
 
+// sharedBytes is the size of a record of so many rows that batches share.
+func (a *assembler) sharedBytes(numRows int) (int64, error) {
+	header := format.RecordHeader{Space: format.SpaceLocal, HopNodes: []uint64{uint64(numRows)}, LayerEdges: []uint64{}}
+	number := format.SectionSpec{Kind: format.NodesNumber, Layer: format.AnyLayer, DType: format.I32, Shape: []uint64{uint64(numRows)}}
+	return (&record{header: header, sections: append([]format.SectionSpec{number}, a.table.sections(numRows, nil)...)}).sizeBytes()
+}
+
+// sharedBytes returns the size of all files of shared rows: of hot.plf exactly, and of those of groups by the records of the groups that were
+// measured, which stand for the others.
+func (s *source) sharedBytes(measured map[int]int64) (total int64, err error) {
+	a := newAssembler(s)
+	if s.hot != nil {
+		size, err := a.sharedBytes(len(s.hot.nodes))
+		if err != nil {
+			return 0, err
+		}
+		total = format.FileSizeBytes([]int64{size})
+	}
+	mean := int64(0)
+	for _, size := range measured {
+		mean += size
+	}
+	mean /= int64(max(len(measured), 1))
+	var sizes []int64
+	for group := range numGroups(&s.params, s.numBatches()) {
+		size, ok := measured[group]
+		if !ok {
+			size = mean
+		}
+		if sizes = append(sizes, size); len(sizes) == groupsPerFile(&s.params) {
+			total += format.FileSizeBytes(sizes)
+			sizes = sizes[:0]
+		}
+	}
+	if len(sizes) > 0 {
+		total += format.FileSizeBytes(sizes)
+	}
+	return total, nil
+}
+
+// ownTableBytes returns the size of the set's own feature table, 0 where it has none.
+func (s *source) ownTableBytes() (int64, error) {
+	if !s.hasOwnTable() {
+		return 0, nil
+	}
+	size, err := newAssembler(s).tableRecord().sizeBytes()
+	return format.FileSizeBytes([]int64{size}), err
+}
+
 // evalBytes returns the exact size of the evaluation files.
 func (s *source) evalBytes(ctx context.Context) (total int64, err error) {
 	if s.numEvalBlocks() == 0 {
@@ -345,7 +409,7 @@ func linkedFiles(snap *snapshot.Snapshot, p *format.BatchParams) []format.FileIn
 		case format.SetIDsFile, format.SetLabelsFile, format.SetSplitsFile:
 			linked = append(linked, f)
 		case format.SetFeaturesFile:
-			if p.LinkFeatures != None {
+			if p.LinkFeatures != None && p.DType == "f32" {
 				linked = append(linked, f)
 			}
 		}

@@ -23,6 +23,10 @@ type source struct {
 	params format.BatchParams
 	norms  []coefNorm
 	memo   *sample.Memo // nil but in modes fanout and labor
+	table  *rowTable
+
+	hotMu sync.Mutex
+	hot   *nodeSet // the nodes of hot.plf; nil without hot rows, and until findHot
 
 	order    sample.Order // of the seeds; zero in mode full
 	variants []variantOrder
@@ -50,6 +54,7 @@ type variantOrder struct {
 type record struct {
 	header   format.RecordHeader
 	sections []format.SectionSpec
+	numPlain int   // of a packed batch: sections before those of its feature rows
 	err      error // why it can't be written; nil where it can
 }
 
@@ -73,6 +78,9 @@ func newSource(snap *snapshot.Snapshot, p format.BatchParams) (*source, error) {
 			return nil, err
 		}
 		s.norms = append(s.norms, coefNorm{coef, norm})
+	}
+	if s.table, err = newRowTable(snap, p.DType); err != nil {
+		return nil, err
 	}
 	if p.Mode == ModeFull {
 		return s, nil
@@ -101,7 +109,7 @@ func newSource(snap *snapshot.Snapshot, p format.BatchParams) (*source, error) {
 // sibling prepares settings of mode fanout that differ in fanout, batch size or number of variants only. What both need alike, seeds
 // in their settled order and all that comes of the snapshot, is shared.
 func (s *source) sibling(p format.BatchParams) *source {
-	t := &source{snap: s.snap, params: p, norms: s.norms, order: s.order, evalStarts: s.evalStarts}
+	t := &source{snap: s.snap, params: p, norms: s.norms, table: s.table, order: s.order, evalStarts: s.evalStarts}
 	t.params.Order, t.order.BatchSize = s.params.Order, p.BatchSize
 	t.memo = sample.NewMemo(&s.snap.In, t.samplerOptions())
 	t.variants = make([]variantOrder, p.Variants)

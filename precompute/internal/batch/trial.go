@@ -171,6 +171,8 @@ func try(ctx context.Context, plan *Plan, opt TrialOptions) (*Trial, error) {
 			durations[i] = numRecords * perBlock
 		case format.FileCoefs:
 			durations[i] = float64(plan.coefBytes()) / t.EvalBytesPerSec
+		case format.FileRows, format.FileFeatures: // about as fast as batches, by the byte
+			durations[i] = float64(plan.rowsBytes(s)) * cut.seconds / float64(cut.bytes)
 		}
 	}
 	t.CutSeconds = makespan(durations, t.Workers)
@@ -248,6 +250,15 @@ func (w *writer) timeShard(ctx context.Context, s shard, seconds float64) (t tim
 	}
 	t.bytes = info.Size()
 	return t, nil
+}
+
+// rowsBytes is the size of a file of feature rows, about.
+func (p *Plan) rowsBytes(s shard) (total int64) {
+	numRows := p.source.snap.NumNodes()
+	if s.kind == format.FileRows {
+		numRows = int(p.NumRows/int64(p.NumBatches)) * (s.last - s.first)
+	}
+	return int64(numRows) * int64(p.source.table.widthBytes())
 }
 
 // coefBytes is the size of the coefficients' file, about.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/prelift/prelift/format"
+	"github.com/prelift/prelift/format/rows"
 	"github.com/prelift/prelift/precompute/internal/sample"
 )
 
@@ -44,8 +45,10 @@ type set struct {
 	batches, evals []*format.File
 	coefs          *format.Record // nil without evaluation blocks
 	labels         *format.Record
-	mask           []uint8   // [NumNodes, splits]; nil without splits
-	features       []float32 // nil without features, or where they aren't linked
+	mask           []uint8        // [NumNodes, splits]; nil without splits
+	features       *format.Record // nil without features, or where they aren't linked
+	hot            *format.Record // nil without hot rows
+	groups         []*format.Record
 
 	seen     []bool  // by the batch at hand; all false between batches
 	variants []int32 // by node: variants in which it was a seed, or with strata batches
@@ -86,6 +89,7 @@ func (s *set) open() (err error) {
 	if err := s.checkManifest(); err != nil {
 		return err
 	}
+	numGroups := numGroups(&m.Params, int(m.NumBatches))
 	numShards := shardCount(m.NumBatches, m.Params.BatchesPerFile)
 	numEvals := shardCount(m.NumEvalBlocks, m.Params.BatchesPerFile)
 	if numShards+numEvals > format.Int(len(m.Files)) {
@@ -98,6 +102,9 @@ func (s *set) open() (err error) {
 		return err
 	}
 	if err := s.openTables(); err != nil {
+		return err
+	}
+	if err := s.openShared(numGroups); err != nil {
 		return err
 	}
 	if len(s.opened) != len(m.Files) {
@@ -126,6 +133,16 @@ func (s *set) checkManifest() error {
 		if k < -1 {
 			return faultf(format.ErrLayout, s.place, "fanout %d", k)
 		}
+	}
+	kind, ok := rows.Parse(p.DType)
+	if _, stored := dtypes[kind]; !ok || !stored || p.Store != StoreIDs && p.Store != StorePacked {
+		return faultf(format.ErrVersion, s.place, "store %q, dtype %q: this version knows ids and packed, and f32, f16, bf16 and int8", p.Store, p.DType)
+	}
+	if !(p.HotRows >= 0 && p.HotRows <= 1) || p.Group < 0 || p.Group == 1 || p.Group > p.BatchesPerFile || sharesRows(p) && p.Store != StorePacked {
+		return faultf(format.ErrLayout, s.place, "store %s with hot rows %g, groups of %d batches", p.Store, p.HotRows, p.Group)
+	}
+	if converted := kind != rows.F32 && m.NumFeatures > 0; converted != (m.RowError != nil) || converted && p.LinkFeatures == None {
+		return faultf(format.ErrLayout, s.place, "dtype %s, link_features %s, row_error %v", p.DType, p.LinkFeatures, m.RowError)
 	}
 	switch {
 	case p.Variants < 1 || p.BatchesPerFile < 1 || p.BatchesPerFile > format.MaxRecords || m.NumNodes < 1 || m.NumNodes > math.MaxInt32 ||
@@ -230,14 +247,17 @@ func (s *set) openTables() error {
 		}
 	}
 	if m.NumFeatures > 0 && m.Params.LinkFeatures != None {
-		r, err := s.openTable(format.SetFeaturesFile, format.FileFeatures, m.SnapshotKey, none)
-		if err != nil {
+		key, id := m.SnapshotKey, none
+		if m.RowError != nil {
+			key, id = m.SetKey, m.SnapshotID // the set's own table
+		}
+		if s.features, err = s.openTable(format.SetFeaturesFile, format.FileFeatures, key, id); err != nil {
 			return err
 		}
-		if s.features = r.Float32s(format.TableRows, format.AnyLayer, format.CoefNone); len(s.features) != int(m.NumNodes*m.NumFeatures) {
-			return faultf(format.ErrLayout, r.Place(), "%d elements, the set has %d nodes of %d features", len(s.features), m.NumNodes, m.NumFeatures)
+		if err := s.checkRowType(s.features); err != nil {
+			return err
 		}
-		if info, _ := m.FileOf(format.SetFeaturesFile); info != *m.Features {
+		if info, _ := m.FileOf(format.SetFeaturesFile); m.RowError == nil && info != *m.Features {
 			return faultf(format.ErrLayout, s.place, "features are %s, the file listed is %s", m.Features.SHA256, info.SHA256)
 		}
 	}
@@ -258,6 +278,9 @@ func (s *set) verify() error {
 		if err := s.checkCoefs(s.coefs); err != nil {
 			return err
 		}
+	}
+	if err := s.checkRowTables(); err != nil {
+		return err
 	}
 	if err := s.each(s.batches, int(s.m.NumBatches), s.checkBatch); err != nil {
 		return err
@@ -412,7 +435,10 @@ func (s *set) batchSections(r *format.Record) []sectionName {
 		}
 	}
 	if p.Store == StorePacked {
-		want = append(want, sectionName{format.TableRows, format.AnyLayer, 0})
+		want = append(want, s.rowSections()...)
+	}
+	if sharesRows(p) {
+		want = append(want, sectionName{format.NodesRow, format.AnyLayer, 0}, sectionName{format.NodesTable, format.AnyLayer, 0})
 	}
 	return append(want, s.factorSections()...)
 }
@@ -720,31 +746,12 @@ func differingRow(rows, table []byte, n, numNodes int, node func(i int) int) int
 	return -1
 }
 
-// checkPackedRows compares table.rows with the feature table, where that is in the set.
-func (s *set) checkPackedRows(r *format.Record, nodes []int32) error {
-	rows := r.Find(format.TableRows, format.AnyLayer, format.CoefNone)
-	if rows == nil {
-		return nil
-	}
-	if rows.DType != format.F32 || rows.Shape[1] != uint64(s.m.NumFeatures) {
-		return faultf(format.ErrLayout, r.Place(), "feature rows of type %s and shape %v, the set has %d features", rows.DType, rows.Shape, s.m.NumFeatures)
-	}
-	if s.features == nil {
-		return nil
-	}
-	node := func(i int) int { return int(nodes[i]) }
-	if i := differingRow(rows.Bytes(), format.Bytes(s.features), len(nodes), int(s.m.NumNodes), node); i >= 0 {
-		return faultf(format.ErrLayout, r.Place(), "feature row %d is not that of node %d", i, nodes[i])
-	}
-	return nil
-}
-
 // checkTotals recomputes the manifest's totals and maxima.
 func (s *set) checkTotals() error {
 	t := newTotals(s.m.NumLayers)
 	for _, f := range s.opened {
 		switch f.Header.Kind {
-		case format.FileBatches, format.FileEval, format.FileCoefs:
+		case format.FileBatches, format.FileEval, format.FileCoefs, format.FileRows:
 			if err := t.add(f); err != nil {
 				return err
 			}

@@ -92,6 +92,15 @@ func (w *writer) shards() []shard {
 		list = append(list, cutShards(s.numEvalBlocks(), s.params.BatchesPerFile, format.FileEval, format.EvalFile, (*assembler).eval)...)
 		list = append(list, shard{format.SetCoefsFile, format.FileCoefs, 0, 0, 1, func(a *assembler, _ int) *record { return a.coefTable() }})
 	}
+	if n := numGroups(&s.params, s.numBatches()); n > 0 {
+		list = append(list, cutShards(n, groupsPerFile(&s.params), format.FileRows, format.RowsFile, (*assembler).groupRecord)...)
+	}
+	if s.params.HotRows > 0 {
+		list = append(list, shard{format.SetHotFile, format.FileRows, 0, 0, 1, func(a *assembler, _ int) *record { return a.hotRecord() }})
+	}
+	if s.hasOwnTable() {
+		list = append(list, shard{format.SetFeaturesFile, format.FileFeatures, 0, 0, 1, func(a *assembler, _ int) *record { return a.tableRecord() }})
+	}
 	return list
 }
 
@@ -107,14 +116,16 @@ func cutShards(numRecords, perFile int, kind format.FileKind, name func(shard in
 // writeShards writes the files, several at a time: each worker takes the next one. The
 // workers end with the list, with the first error, or with ctx.
 func (w *writer) writeShards(ctx context.Context) error {
+	if err := w.source.findHot(ctx, w.opt.threads(), w.opt.Progress); err != nil {
+		return err
+	}
 	shards, total := w.shards(), int64(0)
 	for _, s := range shards {
 		total += int64(s.last - s.first)
 	}
-	threads := w.opt.threads()
 	group, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64
-	for range min(threads, len(shards)) {
+	for range min(w.opt.threads(), len(shards)) {
 		group.Go(func() error {
 			return format.Guard(w.source.snap.Dir, func() error {
 				a := newAssembler(w.source)
@@ -141,18 +152,8 @@ func (w *writer) writeShard(ctx context.Context, a *assembler, s shard, total in
 		return err
 	}
 	defer out.Abort() // nothing after Seal
-	for number := s.first; number < s.last; number++ {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		r := s.build(a, number)
-		if r.err != nil {
-			return r.err
-		}
-		if err := out.Add(&r.header, r.sections); err != nil {
-			return err
-		}
-		w.report(1, total)
+	if err := w.addRecords(ctx, a, s, out, total); err != nil {
+		return err
 	}
 	info, err := out.Seal()
 	if err != nil {
@@ -233,6 +234,7 @@ func (w *writer) manifest() (*format.BatchSet, error) {
 			m.Features = &f
 		}
 	}
+	m.RowError = s.table.error
 	t := newTotals(m.NumLayers)
 	for _, shard := range w.shards() {
 		if err := t.addFile(w.job.Path(shard.name)); err != nil {
@@ -250,6 +252,7 @@ type totals struct {
 	numEvalBlocks            int64
 	maxEvalEdges, evalBytes  int64
 	numSeeds                 int64 // of all batches
+	numHot, numGroupRows     int64
 }
 
 func newTotals(numLayers int) *totals {
@@ -267,9 +270,10 @@ func (t *totals) addFile(path string) error {
 }
 
 func (t *totals) add(f *format.File) error {
-	if f.Header.Kind == format.FileBatches {
+	switch f.Header.Kind {
+	case format.FileBatches, format.FileRows:
 		t.bytes += f.SizeBytes()
-	} else {
+	case format.FileEval, format.FileCoefs:
 		t.evalBytes += f.SizeBytes()
 	}
 	for i := range f.Records {
@@ -280,6 +284,12 @@ func (t *totals) add(f *format.File) error {
 		switch f.Header.Kind {
 		case format.FileBatches:
 			t.addBatch(r)
+		case format.FileRows:
+			if f.Name() == format.SetHotFile {
+				t.numHot += int64(r.NumNodes())
+			} else {
+				t.numGroupRows += int64(r.NumNodes())
+			}
 		case format.FileEval:
 			t.numEvalBlocks++
 			t.maxEvalEdges = max(t.maxEvalEdges, blockEdges(r, format.AnyLayer))
@@ -317,6 +327,7 @@ func blockEdges(r *format.Record, layer uint16) int64 {
 func (t *totals) enter(m *format.BatchSet) {
 	m.NumRows, m.NumSampledEdges, m.Maxima = format.Int(t.numRows), format.Int(t.numEdges), t.maxima
 	m.NumEvalBlocks, m.MaxEvalEdges = format.Int(t.numEvalBlocks), format.Int(t.maxEvalEdges)
+	m.NumHotRows, m.NumGroupRows = format.Int(t.numHot), format.Int(t.numGroupRows)
 	m.Bytes, m.EvalBytes = format.Int(t.bytes), format.Int(t.evalBytes)
 	perVariant, _ := perVariant(t.bytes, m.Params.Variants, int64(m.FeatureTableBytes))
 	m.BytesPerVariant = format.Int(perVariant)

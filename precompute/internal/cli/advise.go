@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -206,7 +207,7 @@ func (a *advice) judge(trainHours float64) {
 // command is the command line of `precompute batches` for p, with the flags that differ from its defaults and those that
 // people change.
 func (f *adviseFlags) command(p *format.BatchParams) []string {
-	args := []string{"batches", "--snapshot", f.snapshot, "--out", filepath.Join(filepath.Dir(filepath.Clean(f.snapshot)), "batches"),
+	args := []string{"batches", "--snapshot", f.snapshot, "--out", filepath.Clean(f.snapshot) + "-batches",
 		"--fanout", fanoutText(p.Fanout), "--batch-size", strconv.Itoa(p.BatchSize), "--variants", strconv.Itoa(p.Variants)}
 	if p.Split != batch.SplitUnset {
 		args = append(args, "--split", strconv.Itoa(p.Split))
@@ -285,7 +286,7 @@ func (a *advice) text(w io.Writer) {
 		fmt.Fprintln(w, "run: nothing yet; batches of node tasks need labels: build the snapshot with --labels, or --nodes with a label column")
 		return
 	}
-	fmt.Fprintf(w, "run: precompute %s\n", shellLine(a.Command))
+	fmt.Fprintf(w, "run: %s %s\n", shellLine(os.Args[:1]), shellLine(a.Command))
 }
 
 // verdict is the pay-off rule with its numbers.

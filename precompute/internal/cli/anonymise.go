@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 
+	"github.com/prelift/prelift/format"
 	"github.com/prelift/prelift/format/command"
 	"github.com/prelift/prelift/precompute/internal/ingest"
 )
@@ -30,7 +30,9 @@ func (f *snapshotFlags) readKey(env *command.Env) error {
 	if mode.Perm()&0o004 != 0 {
 		env.Note("warning", fmt.Sprintf("--anonymize-key-file %s can be read by every user of this machine (mode %04o); who has the key can guess ids (chmod 600)", f.keyFile, mode.Perm()))
 	}
-	f.in.AnonymiseKey, f.params.Anonymised = key, true
+	f.in.AnonymiseKey = key
+	mark := f.keyMark()
+	f.params.Anonymised = &mark
 	return nil
 }
 
@@ -77,14 +79,14 @@ func pathless(err error) error {
 	return err
 }
 
-// keyMark stands for the key in the key of the job: another key has another mark, and from the mark no key can be told.
-func (f *snapshotFlags) keyMark() string {
+// keyMark stands for the key (SPEC 6): another key has another mark, and from the mark no key can be told. Zero without a key.
+func (f *snapshotFlags) keyMark() format.Digest {
 	if f.in.AnonymiseKey == nil {
-		return ""
+		return format.Digest{}
 	}
 	mac := hmac.New(sha256.New, f.in.AnonymiseKey)
 	mac.Write([]byte("prelift anonymize-key-file"))
-	return hex.EncodeToString(mac.Sum(nil))
+	return format.Digest(mac.Sum(nil))
 }
 
 // codesHint says, behind an error about nodes that Build names, which ids those are.

@@ -23,6 +23,8 @@ type batchesFlags struct {
 	maxAmplification float64
 	modes            modeFlags
 	threads          int
+	mem              string
+	memBytes         int64
 	dryRun           bool
 }
 
@@ -53,7 +55,9 @@ func batchesCommand(env *command.Env) *cobra.Command {
 	fl.StringSliceVar(&p.Norm, "norm", p.Norm, "coefficient kinds to store: gcn, mean, sum, none")
 	fl.StringVar(&p.Transpose, "transpose", p.Transpose, "blocks that come with their transpose: auto, all or inner")
 	fl.StringVar(&p.Store, "store", p.Store, "feature rows: ids (refer to the table), packed (in the batches) or auto")
-	fl.StringVar(&p.DType, "dtype", p.DType, "element type of packed rows: f32")
+	fl.StringVar(&p.DType, "dtype", p.DType, "type of the feature rows, in batches and in the set's feature table: f32, f16, bf16 or int8 (a scale a column)")
+	fl.Float64Var(&p.HotRows, "hot-rows", p.HotRows, "packed: `share` of the nodes, 0 to 1, the most used ones, whose rows are stored once for the set")
+	fl.IntVar(&p.Group, "group", p.Group, "packed: so many batches, of one file, share the rows that two or more of them have")
 	fl.StringVar(&p.Eval, "eval", p.Eval, "evaluation blocks: layerwise (exact, full neighbourhoods) or none")
 	fl.IntVar(&p.Split, "split", p.Split, "split column, from 0, where the snapshot has several")
 	fl.StringVar(&p.Order, "order", p.Order, "order of the seeds: auto, locality or random")
@@ -62,9 +66,13 @@ func batchesCommand(env *command.Env) *cobra.Command {
 	fl.StringVar(&p.LinkFeatures, "link-features", p.LinkFeatures, "feature table in the set: auto (reflink, hard link or copy), copy or none")
 	fl.Float64Var(&f.maxAmplification, "max-amplification", 0, "most bytes of one variant over bytes of the feature table; 0 for no bound")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print what would be written, and write nothing")
+	fl.StringVar(&f.mem, "mem", memAuto, "most `memory` for buffers, as 4G; auto is three quarters of what is free")
 	threadsFlag(c, &f.threads)
 	return c
 }
+
+// maxPackBytes is as much as the order of reading is worth: it holds all batches of some files.
+const maxPackBytes = 4 << 30
 
 // batchesResult is what --json prints.
 type batchesResult struct {
@@ -137,7 +145,7 @@ func runBatches(c *cobra.Command, env *command.Env, f *batchesFlags) error {
 	if stamps[0].SHA256 != snap.ID { // an id is the digest of the manifest
 		return fmt.Errorf("%s was replaced while it was read; run the same command again", f.snapshot)
 	}
-	opt := batch.Options{Threads: f.threads, Progress: env.Progress.Step, MaxAmplification: f.maxAmplification, CopyFiles: f.params.LinkFeatures == batch.LinkCopy}
+	opt := batch.Options{Threads: f.threads, Progress: env.Progress.Step, MaxAmplification: f.maxAmplification, PackBytes: min(f.memBytes/2, maxPackBytes), CopyFiles: f.params.LinkFeatures == batch.LinkCopy}
 	params, plan, err := batch.Resolve(c.Context(), snap, f.params, opt)
 	if err != nil {
 		return paramError(err)
@@ -186,6 +194,10 @@ func (f *batchesFlags) check() error {
 	if !(f.maxAmplification >= 0) || math.IsInf(f.maxAmplification, 0) {
 		return command.Usage("--max-amplification %v: want 0 or more", f.maxAmplification)
 	}
+	var err error
+	if f.memBytes, err = memoryOf(f.mem); err != nil {
+		return err
+	}
 	f.params.Seed = format.Int(f.seed)
 	if err := f.modes.settle(&f.params); err != nil {
 		return err
@@ -228,11 +240,26 @@ func planText(p *format.BatchParams, plan *batch.Plan) string {
 	if plan.Exact {
 		about = ""
 	}
-	text := fmt.Sprintf("plan: %d batches of %d variants, store %s, order %s: %s%s (%s a variant", plan.NumBatches, p.Variants, p.Store, p.Order, about, command.Bytes(plan.Bytes), command.Bytes(plan.BytesPerVariant))
+	text := fmt.Sprintf("plan: %d batches of %d variants, store %s, order %s: %s%s (%s a variant", plan.NumBatches, p.Variants, storeText(p), p.Order, about, command.Bytes(plan.Bytes), command.Bytes(plan.BytesPerVariant))
 	if plan.FeatureTableBytes > 0 {
 		text += fmt.Sprintf(", %.3g x the feature table", plan.Amplification)
 	}
 	return text + fmt.Sprintf("), %s%s of evaluation blocks, %s of linked tables", about, command.Bytes(plan.EvalBytes), command.Bytes(plan.LinkedBytes))
+}
+
+// storeText says how feature rows are stored, as "packed f16, 0.1 hot".
+func storeText(p *format.BatchParams) string {
+	text := p.Store
+	if p.DType != "f32" {
+		text += " " + p.DType
+	}
+	if p.HotRows > 0 {
+		text += fmt.Sprintf(", %g of the rows hot", p.HotRows)
+	}
+	if p.Group > 0 {
+		text += fmt.Sprintf(", groups of %d", p.Group)
+	}
+	return text
 }
 
 // plannedSet is what a dry run knows of the manifest.

@@ -74,7 +74,11 @@ func noteHoldout(env *command.Env, m *snapshot.Manifest) {
 		env.Note("note", fmt.Sprintf("%d lines of the pairs for valid and %d for test repeat others, and are left out", a.RepeatsValid, a.RepeatsTest))
 	}
 	if a.UnseenNodes+a.UnseenRels > 0 {
-		env.Note("note", fmt.Sprintf("%d nodes and %d relations of the pairs for valid and test have no edge in the graph: nothing can be learnt of them", a.UnseenNodes, a.UnseenRels))
+		what := fmt.Sprintf("%d nodes", a.UnseenNodes)
+		if a.UnseenRels > 0 {
+			what += fmt.Sprintf(" and %d relations", a.UnseenRels)
+		}
+		env.Note("note", what+" of the pairs for valid and test have no edge in the graph: nothing can be learnt of them")
 	}
 	if a.MissingValid+a.MissingTest == 0 {
 		return

@@ -246,6 +246,14 @@ func verifyBatchSet(dir, against string) error {
 	return batch.VerifyAgainst(dir, snap)
 }
 
+// boundText writes the bounds of what the type of the rows changes.
+func boundText(e *format.RowError) string {
+	if e.Relative == 0 {
+		return fmt.Sprintf("%.3g", e.Absolute)
+	}
+	return fmt.Sprintf("%.3g of a number, or %.3g", e.Relative, e.Absolute)
+}
+
 func batchSetText(w io.Writer, d *batch.Description) {
 	p := &d.Params
 	t := command.NewTable(w)
@@ -259,6 +267,12 @@ func batchSetText(w io.Writer, d *batch.Description) {
 	t.Row("rows", fmt.Sprintf("%d over all batches, at most %d in one", d.NumRows, d.MaxNodes))
 	t.Row("sampled edges", d.NumSampledEdges)
 	t.Row("store", fmt.Sprintf("%s (%s)", p.Store, p.DType))
+	if d.NumHotRows+d.NumGroupRows > 0 {
+		t.Row("shared rows", fmt.Sprintf("%d hot, %d of groups of %d batches", d.NumHotRows, d.NumGroupRows, p.Group))
+	}
+	if e := d.RowError; e != nil {
+		t.Row("row error", fmt.Sprintf("at most %.3g; bound %s", e.Largest, boundText(e)))
+	}
 	t.Row("training batches", fmt.Sprintf("%s, %s a variant", command.Bytes(d.Bytes), command.Bytes(d.BytesPerVariant)))
 	if d.Amplification != nil {
 		t.Row("amplification", fmt.Sprintf("%.3f of the feature table's %s", *d.Amplification, command.Bytes(d.FeatureTableBytes)))

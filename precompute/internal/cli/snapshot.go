@@ -134,6 +134,9 @@ type snapshotResult struct {
 
 func runSnapshot(c *cobra.Command, env *command.Env, f *snapshotFlags) error {
 	start := time.Now()
+	if err := f.readKey(env); err != nil {
+		return err
+	}
 	if err := f.takeBase(c); err != nil {
 		return err
 	}
@@ -144,9 +147,6 @@ func runSnapshot(c *cobra.Command, env *command.Env, f *snapshotFlags) error {
 		return err
 	}
 	if err := f.checkUnused(c); err != nil {
-		return err
-	}
-	if err := f.readKey(env); err != nil {
 		return err
 	}
 	result := snapshotResult{Kind: snapshot.Kind, Out: f.out, Warnings: []string{}}

@@ -122,10 +122,12 @@ func (f *snapshotFlags) checkSame(c *cobra.Command) error {
 		}
 	}
 	switch {
-	case p.Anonymised && f.keyFile == "":
+	case p.Anonymised != nil && f.keyFile == "":
 		return command.Usage("the ids of --base are anonymised: give the same --anonymize-key-file")
-	case !p.Anonymised && f.keyFile != "":
+	case p.Anonymised == nil && f.keyFile != "":
 		return command.Usage("--anonymize-key-file: the ids of --base aren't anonymised; build in full")
+	case p.Anonymised != nil && *p.Anonymised != f.keyMark():
+		return command.Usage("--anonymize-key-file %s: the ids of --base are codes under another key", f.keyFile)
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func findLayout(path string) (*layout, []string, error) {
 	for i, l := range layouts {
 		names[i] = l.name
 	}
-	e.Hint = "known are " + strings.Join(names, ", ")
+	e.Hint = "known are " + strings.Join(names, ", ") + "; of several sets in one folder name the file, or what its names begin with, as DIR/cora"
 	return nil, nil, e
 }
 

@@ -269,6 +269,13 @@ type textEdges struct{ rowEdges }
 
 func (textEdges) match(opt *Options, kind string) bool { return kind == kindText && opt.RelCol == "" }
 
+// noteThirdColumn tells what a third column without a name may be.
+func (t *table) noteThirdColumn(cols edgeColumns) {
+	if t.names == nil && t.width == 3 && cols.weight < 0 && t.opt.WeightCol == "" {
+		t.report.noticef("column 3 may be a weight (--weight-col 3), and column 2 a relation (--triples, or --rel-col 2 --dst-col 3)")
+	}
+}
+
 // edgeColumns says where the fields of an edge row are.
 type edgeColumns struct {
 	src, dst, weight, rel int // weight, rel -1: none
@@ -575,6 +582,7 @@ func (textEdges) read(ctx context.Context, r *reader, path string, sink *edgeSin
 		return err
 	}
 	t.noteUnused(cols.src, cols.dst, cols.weight)
+	t.noteThirdColumn(cols)
 	sink.names = t.edgeNames(cols)
 	proto := edgeParser{sink: sink, cols: cols, fast: cols.src == 0 && cols.dst == 1 && !r.opt.noFast && (cols.width == 2 && cols.weight < 0 || cols.width == 3 && cols.weight == 2)}
 	proto.file = t.in.name

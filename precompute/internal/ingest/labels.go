@@ -36,6 +36,9 @@ const (
 	stateLabelled   = 2
 )
 
+// manyClasses is how many classes make one wonder whether they are any, where few nodes share one.
+const manyClasses = 100
+
 // newLabelTable settles the task for label columns cols.
 func newLabelTable(opt *Options, t *table, path, role string, id int, cols []int) (*labelTable, error) {
 	l := &labelTable{path: path, role: role, file: t.in.name, task: opt.Task, cols: cols, idCol: id}
@@ -319,6 +322,9 @@ func (r *reader) placeLabels(number []int32) (*snapshot.Labels, error) {
 		if labelled == 0 && !r.opt.Change {
 			return nil, &Error{File: l.file, Msg: "no node has a label"}
 		}
+	}
+	if k := int64(len(out.ClassNames)); out.Class != nil && r.opt.Task == TaskAuto && k > manyClasses && 4*k > labelled {
+		r.report.Notices = append(r.report.Notices, fmt.Sprintf("%s: %d classes for %d labelled nodes: where the label is a quantity, say --task regression", oneLine(l.file), k, labelled))
 	}
 	r.report.Unlabelled = int64(n) - labelled
 	if r.report.Unlabelled > 0 && !r.opt.Change {

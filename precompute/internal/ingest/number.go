@@ -95,6 +95,8 @@ func (f numberFault) String() string {
 // hint gives the hint that goes with the words.
 func (f numberFault) hint() string {
 	switch f {
+	case numberEmpty:
+		return "fill it, or leave the column out"
 	case numberComma:
 		return "decimal comma? write a point"
 	case numberSyntax:

@@ -93,13 +93,18 @@ func (s *Set) checkBatchHead(r *format.Record, number int) error {
 	return nil
 }
 
-// unsupported are the sections that change what a batch means and that nothing here reads
-// yet: feature rows of other tables (SPEC 5.4) and seeds that don't weigh the same.
-var unsupported = []format.Kind{format.NodesRow, format.NodesTable, format.SeedsWeight}
+// unsupported are the sections that change what a record means and that nothing here reads
+// yet: seeds that don't weigh the same, and in the whole graph's records rows of other tables (SPEC 5.4).
+func unsupported(r *format.Record) []format.Kind {
+	if r.Space == format.SpaceGlobal {
+		return []format.Kind{format.SeedsWeight, format.NodesRow, format.NodesTable}
+	}
+	return []format.Kind{format.SeedsWeight}
+}
 
 // checkSupported refuses a record with a section that must not be ignored (ErrVersion).
 func checkSupported(r *format.Record) error {
-	for _, kind := range unsupported {
+	for _, kind := range unsupported(r) {
 		if r.Find(kind, format.AnyLayer, format.CoefNone) != nil {
 			return fmt.Errorf("%s: %w: it has a section %s, which this trainer can't compute with yet; train with a newer one, or write the set without it",
 				r.Place(), format.ErrVersion, kind)
@@ -122,7 +127,10 @@ func (s *Set) checkBatchFirst(r *format.Record) error {
 	if numbers := r.Int32s(format.NodesNumber, format.AnyLayer); uint64(len(numbers)) != r.NumNodes() {
 		return fmt.Errorf("%s: %w: %d node numbers for %d nodes", r.Place(), format.ErrLayout, len(numbers), r.NumNodes())
 	}
-	return format.Guard(r.Place(), func() error { return r.CheckNumbers(format.NodesNumber, s.NumNodes()) })
+	if err := r.CheckNumbers(format.NodesNumber, s.NumNodes()); err != nil {
+		return err
+	}
+	return s.checkRows(r)
 }
 
 // blockOf fills blk and coef from the sections of a layer of r. It fails where the

@@ -313,8 +313,7 @@ func TestUnsupportedSections(t *testing.T) {
 		extra func(numNodes, numSeeds int) []format.SectionSpec
 		want  string
 	}{
-		{"rows, fanout", fanout(1), row, "nodes.row"},
-		{"rows of tables, fanout", fanout(1), table, "nodes.row"},
+		{"rows of tables, full", format.BatchParams{Mode: "full"}, table, "nodes.row"},
 		{"rows, full", format.BatchParams{Mode: "full"}, row, "nodes.row"},
 		{"seed weights, fanout", fanout(1), weight, "seeds.weight"},
 		{"seed weights, full", format.BatchParams{Mode: "full"}, weight, "seeds.weight"},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/prelift/prelift/format"
+	"github.com/prelift/prelift/format/rows"
 	"github.com/prelift/prelift/trainer/internal/backend"
 )
 
@@ -58,8 +59,17 @@ func (s *Set) NewLoader(o LoaderOptions) (*Loader, error) {
 		}
 	}
 	gathered := 0
-	if o.Features && !s.Full() && m.Params.Store != StorePacked {
-		gathered = int(m.Maxima.Nodes) * s.NumFeatures() // no more than the table that was checked
+	switch {
+	case !o.Features:
+	case s.Full():
+		if _, err := s.DecodedFeatures(); err != nil {
+			return nil, err
+		}
+	case !s.rowsAreViews():
+		gathered = int(m.Maxima.Nodes) * s.NumFeatures()
+		if size := int64(gathered) * int64(s.rowKind().SizeBytes()); m.Params.Store == StorePacked && size > totalBytes(m.Files) {
+			return nil, s.manifestFault(format.ErrLayout, "a batch of %d nodes with %d features has %d bytes of rows, the set's files %d", m.Maxima.Nodes, m.NumFeatures, size, totalBytes(m.Files))
+		}
 	}
 	for range o.Ring {
 		b := &Batch{rows: make([]float32, gathered), give: l.free}
@@ -247,30 +257,55 @@ func (l *Loader) features(b *Batch) error {
 	s, dim := l.set, l.set.NumFeatures()
 	switch {
 	case s.Full():
-		b.Features = s.Features()
-	case s.Manifest.Params.Store == StorePacked:
-		rows := b.record.Find(format.TableRows, format.AnyLayer, format.CoefNone)
-		if rows == nil || rows.DType != format.F32 || rows.Shape[1] != uint64(dim) || rows.Shape[0] != b.record.NumNodes() {
+		var err error
+		b.Features, err = s.DecodedFeatures()
+		return err
+	case s.rowsAreViews():
+		own := b.record.Find(format.TableRows, format.AnyLayer, format.CoefNone)
+		if own == nil || own.DType != format.F32 || own.Shape[1] != uint64(dim) || own.Shape[0] != b.record.NumNodes() {
 			return fmt.Errorf("%s: %w: no packed f32 rows [%d, %d]", b.Place(), format.ErrLayout, b.record.NumNodes(), dim)
 		}
 		b.Features = b.record.Float32s(format.TableRows, format.AnyLayer, format.CoefNone)[:b.NumNodes*dim]
-	default:
-		start := time.Now()
-		b.Features = b.rows[:b.NumNodes*dim]
-		numbers := b.record.Int32s(format.NodesNumber, format.AnyLayer)[:b.NumNodes]
-		err := format.Guard(b.Place(), func() error {
-			gather(b.Features, s.Features(), numbers, dim)
-			return nil
-		})
-		b.GatherTime = time.Since(start)
-		return err
+		return nil
 	}
-	return nil
+	start := time.Now()
+	b.Features = b.rows[:b.NumNodes*dim]
+	err := l.gather(b)
+	b.GatherTime = time.Since(start)
+	return err
 }
 
-// gather copies the rows numbers of table [.., dim] to out, one after the other.
-func gather(out, table []float32, numbers []int32, dim int) {
-	for i, n := range numbers {
-		copy(out[i*dim:(i+1)*dim], table[int(n)*dim:(int(n)+1)*dim])
+// rowsAreViews reports whether the rows of a batch lie in its record as the compute wants them.
+func (s *Set) rowsAreViews() bool {
+	p := &s.Manifest.Params
+	return p.Store == StorePacked && p.HotRows == 0 && p.Group == 0 && s.rowKind() == rows.F32
+}
+
+// gather brings the rows of the batch's first nodes into its buffer, as float32, from the tables that they lie in (SPEC 5.4).
+func (l *Loader) gather(b *Batch) error {
+	s, r := l.set, b.record
+	tables, err := s.rowTables(r)
+	if err != nil {
+		return err
 	}
+	if s.Manifest.Params.Store != StorePacked && s.features == nil {
+		return s.NeedFeatures("of the batches")
+	}
+	packed, row, which := s.Manifest.Params.Store == StorePacked, r.Int32s(format.NodesRow, format.AnyLayer), r.Uint8s(format.NodesTable, format.AnyLayer)
+	if packed && row == nil && uint64(tables[format.OwnTable].NumRows()) != r.NumNodes() {
+		return fmt.Errorf("%s: %w: %d packed rows for %d nodes", b.Place(), format.ErrLayout, tables[format.OwnTable].NumRows(), r.NumNodes())
+	}
+	return format.Guard(b.Place(), func() error {
+		switch {
+		case which != nil && row != nil:
+			rows.GatherFrom(b.Features, tables[:], which, row[:b.NumNodes])
+		case row != nil:
+			tables[format.FeatureTable].Gather(b.Features, row[:b.NumNodes])
+		case packed:
+			tables[format.OwnTable].Decode(b.Features, 0)
+		default:
+			tables[format.FeatureTable].Gather(b.Features, r.Int32s(format.NodesNumber, format.AnyLayer)[:b.NumNodes])
+		}
+		return nil
+	})
 }

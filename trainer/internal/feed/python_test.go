@@ -35,6 +35,12 @@ func TestPython(t *testing.T) {
 	packed.Store, inner.Transpose = "packed", "inner"
 	packedKHop := khop(2)
 	packedKHop.Store = "packed"
+	with := func(dtype, store string, hotRows float64, group int) format.BatchParams {
+		p := fanout(2, 3)
+		p.DType, p.Store, p.HotRows, p.Group, p.BatchesPerFile = dtype, store, hotRows, group, 4
+		return p
+	}
+	both := LoaderOptions{Coef: format.CoefGCN, Layers: 2}
 	for _, c := range []struct {
 		name    string
 		graph   *feedtest.Graph
@@ -50,6 +56,11 @@ func TestPython(t *testing.T) {
 		{"packed subgraphs", bits, packedKHop, LoaderOptions{Coef: format.CoefGCN, Layers: 1}},
 		{"subgraphs, no layers", g, khop(1), LoaderOptions{Coef: format.CoefGCN, Layers: 0}},
 		{"full", g, format.BatchParams{Mode: "full"}, LoaderOptions{Coef: format.CoefGCN, Layers: 3}},
+		{"full, int8", g, format.BatchParams{Mode: "full", DType: "int8"}, both},
+		{"ids, int8", g, with("int8", "ids", 0, 0), both},
+		{"packed, bf16", g, with("bf16", "packed", 0, 0), both},
+		{"groups, f16", g, with("f16", "packed", 0, 3), both},
+		{"groups and hot, int8, one layer", g, with("int8", "packed", 0.1, 2), LoaderOptions{Coef: format.CoefGCN, Layers: 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := write(t, c.graph, c.params)
@@ -58,7 +69,11 @@ func TestPython(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for epoch := range 3 {
+			epochs := 3
+			if c.params.DType != "" { // the order of batches is that of the others
+				epochs = 1
+			}
+			for epoch := range epochs {
 				var want []pythonBatch
 				collect(t, l, epoch, func(b *Batch) { want = append(want, hashes(b)) })
 				var got []pythonBatch

@@ -22,6 +22,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -79,7 +80,13 @@ type Set struct {
 	labels   *format.Record
 	splits   *format.Record
 	features *format.Record
-	numEdges int64 // of the evaluation sequence
+	hot      *shardRecord   // rows of the most used nodes; nil where the set has none
+	groups   []*shardRecord // rows that groups of batches share
+	numEdges int64          // of the evaluation sequence
+
+	decodeOnce sync.Once
+	decoded    []float32 // of a feature table that isn't f32
+	decodeErr  error
 }
 
 // shardRecord is one record of a shard.
@@ -177,8 +184,12 @@ func (s *Set) checkManifest() error {
 		return s.manifestFault(format.ErrMismatch, "a set for task %q; trainer-gnn takes task node", m.Params.Task)
 	case !slices.Contains(modes, m.Params.Mode):
 		return s.manifestFault(format.ErrMismatch, "mode %q is not known to this trainer; it takes %s", m.Params.Mode, strings.Join(modes, ", "))
-	case m.Params.DType != "f32":
-		return s.manifestFault(format.ErrMismatch, "feature type %q is not known to this trainer; it takes f32", m.Params.DType)
+	case !knownType(m.Params.DType):
+		return s.manifestFault(format.ErrMismatch, "feature type %q is not known to this trainer; it takes f32, f16, bf16 and int8", m.Params.DType)
+	case m.Params.Group < 0 || m.Params.Group == 1 || m.Params.Group > 1 && (m.Params.Group > m.Params.BatchesPerFile || m.Params.BatchesPerFile > format.MaxRecords):
+		return s.manifestFault(format.ErrLayout, "groups of %d batches with %d batches a file", m.Params.Group, m.Params.BatchesPerFile)
+	case !(m.Params.HotRows >= 0 && m.Params.HotRows <= 1) || m.Params.Store != StorePacked && (m.Params.HotRows > 0 || m.Params.Group > 0):
+		return s.manifestFault(format.ErrLayout, "store %s with hot rows %g, groups of %d batches", m.Params.Store, m.Params.HotRows, m.Params.Group)
 	case m.Params.Variants < 1 || int64(m.BatchesPerVariant)*int64(m.Params.Variants) != int64(m.NumBatches):
 		return s.manifestFault(format.ErrLayout, "%d batches in %d variants of %d", m.NumBatches, m.Params.Variants, m.BatchesPerVariant)
 	case (m.NumLayers == 0) != s.AnyDepth():
@@ -205,7 +216,7 @@ func totalBytes(files []format.FileInfo) (sum int64) {
 // openFile maps a file and checks that its header belongs to this set.
 func (s *Set) openFile(path string, kind format.FileKind, shard int) (*format.File, error) {
 	want := format.Member{Kind: kind, SetKey: s.Manifest.SetKey, SnapshotID: s.Manifest.SnapshotID, Shard: uint32(shard)}
-	if kind == format.FileIDs || kind == format.FileLabels || kind == format.FileFeatures {
+	if kind == format.FileIDs || kind == format.FileLabels || kind == format.FileFeatures && s.Manifest.Params.DType == "f32" {
 		want.SetKey, want.SnapshotID = s.Manifest.SnapshotKey, format.Digest{} // a snapshot's file can't hold the snapshot's id
 	}
 	f, err := format.OpenMember(path, want)
@@ -249,6 +260,9 @@ func (s *Set) openShards(files []format.FileInfo) error {
 		return err
 	}
 	if s.eval, err = open(format.EvalFile, format.FileEval, m.NumEvalBlocks); err != nil {
+		return err
+	}
+	if err := s.openShared(listed); err != nil {
 		return err
 	}
 	for _, known := range []string{format.SetIDsFile, format.SetLabelsFile, format.SetSplitsFile, format.SetFeaturesFile, format.SetCoefsFile} {
@@ -376,7 +390,7 @@ func (s *Set) verify(ctx context.Context, small bool, threads int) error {
 		})
 	}
 	for _, f := range s.files {
-		shard := f.Header.Kind == format.FileBatches || f.Header.Kind == format.FileEval
+		shard := f.Header.Kind == format.FileBatches || f.Header.Kind == format.FileEval || f.Header.Kind == format.FileRows
 		if small || !shard {
 			check(f.Verify)
 		}
@@ -390,8 +404,11 @@ func (s *Set) verify(ctx context.Context, small bool, threads int) error {
 		return err
 	}
 	if small {
-		for _, r := range slices.Concat(s.batches, s.eval) {
+		for _, r := range slices.Concat(s.batches, s.eval, s.groups) {
 			r.verified = true
+		}
+		if s.hot != nil {
+			s.hot.verified = true
 		}
 	}
 	return nil
@@ -406,8 +423,8 @@ func (s *Set) checkTables() error {
 	}
 	if s.features != nil {
 		rows := s.features.Find(format.TableRows, format.AnyLayer, format.CoefNone)
-		if rows == nil || rows.DType != format.F32 || rows.Shape[0] != n || rows.Shape[1] != uint64(m.NumFeatures) {
-			return fmt.Errorf("%s: %w: no f32 table of shape [%d, %d]", format.SetFeaturesFile, format.ErrLayout, n, m.NumFeatures)
+		if rows == nil || rows.DType != s.rowType() || rows.Shape[0] != n || rows.Shape[1] != uint64(m.NumFeatures) {
+			return fmt.Errorf("%s: %w: no %s table of shape [%d, %d]", format.SetFeaturesFile, format.ErrLayout, s.rowType(), n, m.NumFeatures)
 		}
 	}
 	if s.labels != nil {
@@ -499,8 +516,11 @@ func (s *Set) NumNodes() int { return int(s.Manifest.NumNodes) }
 // NumFeatures returns the number of feature columns.
 func (s *Set) NumFeatures() int { return int(s.Manifest.NumFeatures) }
 
+// HasFeatures reports whether the set has its feature table.
+func (s *Set) HasFeatures() bool { return s.features != nil }
+
 // Features returns the feature table [NumNodes, NumFeatures], nil where the set has
-// none. Valid until Close, read-only; so is everything that its siblings return.
+// none or has it in another type than f32 (see DecodedFeatures). Valid until Close, read-only; so is everything that its siblings return.
 func (s *Set) Features() []float32 {
 	if s.features == nil {
 		return nil

@@ -77,7 +77,7 @@ func Bench(ctx context.Context, c BenchConfig) (r *BenchResult, err error) {
 	if err != nil {
 		return nil, err
 	}
-	loader, err := set.NewLoader(feed.LoaderOptions{Coef: kind, Layers: layers, Column: column, Features: set.Features() != nil})
+	loader, err := set.NewLoader(feed.LoaderOptions{Coef: kind, Layers: layers, Column: column, Features: set.HasFeatures() || set.Manifest.Params.Store == feed.StorePacked})
 	if err != nil {
 		return nil, err
 	}

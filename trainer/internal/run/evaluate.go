@@ -40,7 +40,7 @@ func newEvaluator(set *feed.Set, b backend.Backend, m *model.Model, memory *acti
 			return nil, err
 		}
 	}
-	if set.Features() == nil {
+	if !set.HasFeatures() {
 		return nil, set.NeedFeatures(string(c.Kind))
 	}
 	widest, prepared := 0, 0
@@ -58,7 +58,22 @@ func newEvaluator(set *feed.Set, b backend.Backend, m *model.Model, memory *acti
 	if e.pre, err = memory.alloc(n * prepared); err != nil {
 		return nil, err
 	}
-	e.features = b.Wrap(set.Features(), n, set.NumFeatures())
+	features := set.Features()
+	switch {
+	case features != nil:
+	case set.Full(): // training has them in memory too
+		if features, err = set.DecodedFeatures(); err != nil {
+			return nil, err
+		}
+	default:
+		if features, err = memory.alloc(n * set.NumFeatures()); err != nil {
+			return nil, err
+		}
+		if err := set.DecodeFeatures(features); err != nil {
+			return nil, err
+		}
+	}
+	e.features = b.Wrap(features, n, set.NumFeatures())
 	return e, nil
 }
 

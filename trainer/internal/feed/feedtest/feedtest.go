@@ -9,9 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/prelift/prelift/format"
+	"github.com/prelift/prelift/format/rows"
 )
 
 // Graph is a small undirected graph with what a snapshot knows of its nodes.
@@ -137,7 +139,10 @@ type writer struct {
 }
 
 func newWriter(g *Graph, p format.BatchParams) *writer {
-	p.Task, p.DType, p.Order, p.Seed, p.BatchesPerFile = "node", "f32", "random", 1, max(p.BatchesPerFile, 2)
+	p.Task, p.Order, p.Seed, p.BatchesPerFile = "node", "random", 1, max(p.BatchesPerFile, 2, p.Group)
+	if p.DType == "" {
+		p.DType = "f32"
+	}
 	if p.Norm == nil {
 		p.Norm = []string{"gcn", "mean"}
 	}
@@ -167,6 +172,9 @@ func newWriter(g *Graph, p format.BatchParams) *writer {
 		m.Splits = append(m.Splits, fmt.Sprintf("split%d", c))
 	}
 	m.SetKey, _ = m.Key()
+	if p.DType != "f32" {
+		m.RowError = &format.RowError{}
+	}
 	return &writer{g: g, m: m, p: p}
 }
 
@@ -187,13 +195,13 @@ func (w *writer) write(dir string) (format.Digest, error) {
 			return format.Digest{}, err
 		}
 	}
-	slices.SortFunc(w.m.Files, func(a, b format.FileInfo) int { return int(a.Name[0]) - int(b.Name[0]) })
+	slices.SortFunc(w.m.Files, func(a, b format.FileInfo) int { return strings.Compare(a.Name, b.Name) })
 	return format.WriteManifest(dir, w.m)
 }
 
 func (w *writer) file(name string, kind format.FileKind, shard int, records ...record) error {
 	h := format.Header{Kind: kind, SnapshotID: w.m.SnapshotID, SetKey: w.m.SetKey, Shard: uint32(shard)}
-	if kind == format.FileIDs || kind == format.FileLabels || kind == format.FileFeatures {
+	if kind == format.FileIDs || kind == format.FileLabels || kind == format.FileFeatures && w.p.DType == "f32" {
 		h.SnapshotID, h.SetKey = [32]byte{}, w.m.SnapshotKey
 	}
 	path := filepath.Join(w.dir, name)
@@ -272,7 +280,7 @@ func (w *writer) features() error {
 	for v := range all {
 		all[v] = int32(v)
 	}
-	return w.file(format.SetFeaturesFile, format.FileFeatures, 0, record{w.global(0, w.g.N()), []format.SectionSpec{w.rows(all)}})
+	return w.file(format.SetFeaturesFile, format.FileFeatures, 0, record{w.global(0, w.g.N()), w.rows(all)})
 }
 
 // snapshot writes what --features needs of a snapshot, the table and a manifest, and makes
@@ -317,13 +325,136 @@ func (w *writer) mask(nodes []int32) format.SectionSpec {
 	return s
 }
 
-func (w *writer) rows(nodes []int32) format.SectionSpec {
-	dim := w.g.NumFeature
-	s := format.SectionSpec{Kind: format.TableRows, Layer: format.AnyLayer, DType: format.F32, Shape: []uint64{uint64(len(nodes)), uint64(dim)}, Data: []byte{}}
+func (w *writer) rows(nodes []int32) []format.SectionSpec {
+	dim, kind, scale := w.g.NumFeature, w.kind(), w.scale()
+	s := format.SectionSpec{Kind: format.TableRows, Layer: format.AnyLayer, DType: w.dtype(), Shape: []uint64{uint64(len(nodes)), uint64(dim)}, Data: make([]byte, len(nodes)*dim*kind.SizeBytes())}
+	var in []float32
 	for _, v := range nodes {
-		s.Data = append(s.Data, format.Bytes(w.g.Features[int(v)*dim:(int(v)+1)*dim])...)
+		in = append(in, w.g.Features[int(v)*dim:(int(v)+1)*dim]...)
 	}
-	return s
+	rows.Encode(s.Data, in, kind, scale)
+	if kind != rows.I8 {
+		return []format.SectionSpec{s}
+	}
+	return []format.SectionSpec{format.Float32Section(format.TableScale, format.AnyLayer, format.CoefNone, scale), s}
+}
+
+func (w *writer) kind() rows.Type {
+	kind, ok := rows.Parse(w.p.DType)
+	if !ok {
+		panic("feedtest: no dtype " + w.p.DType)
+	}
+	return kind
+}
+
+func (w *writer) dtype() format.DType {
+	return map[rows.Type]format.DType{rows.F32: format.F32, rows.F16: format.F16, rows.BF16: format.BF16, rows.I8: format.I8}[w.kind()]
+}
+
+func (w *writer) scale() []float32 {
+	if w.kind() != rows.I8 {
+		return nil
+	}
+	scale := make([]float32, w.g.NumFeature)
+	rows.ColumnMaxima(scale, w.g.Features)
+	for c := range scale {
+		scale[c] = rows.ScaleOf(scale[c])
+	}
+	return scale
+}
+
+// Stored returns the features of g as rows of a type bring them back.
+func Stored(g *Graph, dtype string) []float32 {
+	w := newWriter(g, format.BatchParams{DType: dtype})
+	t := rows.Table{Type: w.kind(), Cols: g.NumFeature, Scale: w.scale(), Data: make([]byte, len(g.Features)*w.kind().SizeBytes())}
+	rows.Encode(t.Data, g.Features, t.Type, t.Scale)
+	out := make([]float32, len(g.Features))
+	t.Decode(out, 0)
+	return out
+}
+
+// isHot is a rule of this package's own, which a reader can't know: of the first nodes, so many as the share allows.
+func (w *writer) isHot(v int32) bool { return int(v) < w.numHot() }
+
+func (w *writer) numHot() int { return int(w.p.HotRows * float64(w.g.N())) }
+
+// shareRows moves the rows of packed batches to the records of their groups and to the hot rows, and writes those.
+func (w *writer) shareRows(records []record) error {
+	if w.p.HotRows == 0 && w.p.Group == 0 {
+		return nil
+	}
+	table := func(number int, nodes []int32) record {
+		h := format.RecordHeader{Space: format.SpaceLocal, SplitColumn: format.AnySplit, Number: uint32(number), HopNodes: []uint64{uint64(len(nodes))}}
+		return record{h, append([]format.SectionSpec{format.Int32Section(format.NodesNumber, format.AnyLayer, nodes)}, w.rows(nodes)...)}
+	}
+	if w.p.HotRows > 0 {
+		hot := make([]int32, w.numHot())
+		for v := range hot {
+			hot[v] = int32(v)
+		}
+		if err := w.file(format.SetHotFile, format.FileRows, 0, table(0, hot)); err != nil {
+			return err
+		}
+	}
+	number := 0
+	for shard, first := 0, 0; first < len(records); shard, first = shard+1, first+w.p.BatchesPerFile {
+		var groups []record
+		for group := range slices.Chunk(records[first:min(first+w.p.BatchesPerFile, len(records))], max(w.p.Group, 1)) {
+			uses := map[int32]int{}
+			for _, r := range group {
+				for _, v := range nodesOf(r) {
+					uses[v]++
+				}
+			}
+			var shared []int32
+			for v, n := range uses {
+				if n > 1 && !w.isHot(v) && w.p.Group > 1 {
+					shared = append(shared, v)
+				}
+			}
+			slices.Sort(shared)
+			for i := range group {
+				group[i].sections = append(group[i].sections, w.places(nodesOf(group[i]), shared)...)
+			}
+			groups = append(groups, table(number, shared))
+			number++
+		}
+		if w.p.Group > 1 {
+			if err := w.file(format.RowsFile(shard), format.FileRows, shard, groups...); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// nodesOf returns the node list of a batch.
+func nodesOf(r record) []int32 {
+	for _, s := range r.sections {
+		if s.Kind == format.NodesNumber {
+			nodes := make([]int32, s.Shape[0])
+			copy(format.Bytes(nodes), s.Data)
+			return nodes
+		}
+	}
+	panic("feedtest: a batch without nodes")
+}
+
+func (w *writer) places(nodes, shared []int32) []format.SectionSpec {
+	row, which, own := make([]int32, len(nodes)), make([]uint8, len(nodes)), []int32{}
+	for i, v := range nodes {
+		at, isShared := slices.BinarySearch(shared, v)
+		switch {
+		case w.isHot(v):
+			row[i], which[i] = v, format.HotTable
+		case isShared:
+			row[i], which[i] = int32(at), format.GroupTable
+		default:
+			row[i], which[i] = int32(len(own)), format.OwnTable
+			own = append(own, v)
+		}
+	}
+	return append([]format.SectionSpec{format.Int32Section(format.NodesRow, format.AnyLayer, row), format.Uint8Section(format.NodesTable, format.AnyLayer, which)}, w.rows(own)...)
 }
 
 func pick[T any](all []T, nodes []int32) []T {
@@ -406,6 +537,9 @@ func (w *writer) batches() error {
 		w.m.NumSeeds, w.m.BatchesPerVariant = format.Int(len(seeds)), format.Int(len(records)/w.p.Variants)
 	}
 	w.m.NumBatches = format.Int(len(records))
+	if err := w.shareRows(records); err != nil {
+		return err
+	}
 	w.m.Maxima.LayerEdges = make([]format.Int, max(w.m.NumLayers, 1))
 	for _, r := range records {
 		size, err := format.RecordSizeBytes(&r.header, r.sections)
@@ -526,8 +660,8 @@ func (w *writer) fanoutBatch(number, variant int, seeds []int32) record {
 	}
 	s = append(s, w.coefs(nodes)...)
 	s = append(s, w.label(seeds))
-	if w.p.Store == "packed" {
-		s = append(s, w.rows(nodes))
+	if w.p.Store == "packed" && w.p.HotRows == 0 && w.p.Group == 0 {
+		s = append(s, w.rows(nodes)...)
 	}
 	return record{h, append(s, w.extra(len(nodes), len(seeds))...)}
 }
@@ -578,8 +712,8 @@ func (w *writer) subgraph(number, variant int, seeds []int32) record {
 	s := append([]format.SectionSpec{format.Int32Section(format.NodesNumber, format.AnyLayer, nodes)}, csr(format.AnyLayer, rows, len(nodes), w.p.Transpose != "none")...)
 	s = append(s, format.Float32Section(format.CoefImportance, format.AnyLayer, format.CoefNone, importance))
 	s = append(append(s, w.coefs(nodes)...), w.label(seeds))
-	if w.p.Store == "packed" {
-		s = append(s, w.rows(nodes))
+	if w.p.Store == "packed" && w.p.HotRows == 0 && w.p.Group == 0 {
+		s = append(s, w.rows(nodes)...)
 	}
 	return record{h, append(s, w.extra(len(nodes), len(seeds))...)}
 }
