@@ -10,7 +10,7 @@ DIR ?= data
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := all
-.PHONY: all build found test test-python python-adapters test-race vet fmt fmt-check ci demo data fuzz bench bench-large bench-load bench-snapshot acceptance clean help
+.PHONY: all build found test test-python python-adapters test-race test-kill vet fmt fmt-check ci demo data fuzz bench bench-large bench-load bench-snapshot acceptance clean help
 
 all: build found ## build bin/precompute and bin/trainer-gnn, and say what was found
 
@@ -33,6 +33,9 @@ python-adapters: ## test format/python with PyTorch, PyG and DGL, in an environm
 
 test-race: ## run the short tests under the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -short ./...
+
+test-kill: ## kill batches, its parts and its merge at random moments and start them again, 40 and 20 times (a minute)
+	PRELIFT_KILLS=20 $(GO) test -count=1 -v -run '^TestKilledShards$$' ./scripts/e2e
 
 vet: ## go vet
 	$(GO) vet ./...

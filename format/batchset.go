@@ -48,6 +48,7 @@ type BatchParams struct {
 	Seed           Int      `json:"seed"`
 	BatchesPerFile int      `json:"batches_per_file"`
 	LinkFeatures   string   `json:"link_features"` // auto (also for copy) or none
+	IndexCodec     string   `json:"index_codec"`   // bits or raw, Codec names: of the integers of a batch
 
 	Weighted bool            `json:"weighted,omitempty"` // neighbours are drawn by edge weight
 	HubCap   int             `json:"hub_cap,omitempty"`  // neighbours that stand for all of a hub's; absent: no cap, or no hub

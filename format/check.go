@@ -63,6 +63,9 @@ func (r *Record) checkCounts() error {
 // in their numbers of rows, so in a record with layers each belongs to one; what is
 // stored once per node may serve all of them.
 func (r *Record) checkLayer(i int, s *Section) error {
+	if s.Codec == CodecBits && (r.Space != SpaceLocal || !mayHaveBits(s.Kind, s.DType)) {
+		return faultf(ErrLayout, r.place, "section %d (%s of %s) is of codec %s, which is for integers of nodes, block and transpose in local indices", i, s.Kind, s.DType, s.Codec)
+	}
 	_, known := kindSpecs[s.Kind]
 	switch perLayer := s.Kind>>8 == 2 || s.Kind>>8 == 4 || s.Kind == CoefEdge; {
 	case s.Layer != AnyLayer && int(s.Layer) >= r.NumLayers:
@@ -92,7 +95,38 @@ type partCheck func(b []byte, at int) error
 const partBytes = 1 << 20
 
 // isLast reports whether a part ends its section.
-func (s *Section) isLast(b []byte, at int) bool { return at+len(b) == len(s.data) }
+func (s *Section) isLast(b []byte, at int) bool { return uint64(at+len(b)) == s.PlainBytes }
+
+// coded checks a section of codec bits: how it is coded, and with check, which may be nil, what it decodes to.
+func (r *contents) coded(s *Section, check partCheck) error {
+	if s.DType == I32 {
+		return checkCoded[int32](r.Record, s, check)
+	}
+	return checkCoded[int64](r.Record, s, check)
+}
+
+func checkCoded[T integer](r *Record, s *Section, check partCheck) error {
+	v, err := bitsOf[T](r.place, s)
+	if err != nil {
+		return err
+	}
+	if !v.zeroFill() {
+		return faultf(ErrLayout, r.place, "the bits behind the last number of %s are not zero", s.name())
+	}
+	if check == nil {
+		return nil
+	}
+	var buf [64 * BitsBlock]T
+	for at := 0; ; {
+		part := buf[:min(v.numbers, len(buf))]
+		v.take(part)
+		b := Bytes(part)
+		if err := check(b, at); err != nil || s.isLast(b, at) {
+			return err
+		}
+		at += len(b)
+	}
+}
 
 // section checks the shape of a section, and returns the check of its parts, nil where there is nothing to check.
 func (r *contents) section(s *Section) (partCheck, error) {
@@ -316,10 +350,10 @@ func (r *Record) sectionDims(layer uint16) (numDst, numSrc uint64) {
 	return r.BlockDims(layer)
 }
 
-// coefRows is the length of a per-node coefficient section: rows of its layer's
-// block; of AnyLayer every node of the record, since each is a dst of some layer or a src.
+// coefRows is the length of a per-node coefficient section: rows of its layer's block, of the widest block's for AnyLayer;
+// in a global record every node, whatever rows the block has.
 func (r *Record) coefRows(layer uint16, blockRows uint64) uint64 {
-	if layer == AnyLayer {
+	if layer == AnyLayer && r.Space == SpaceGlobal {
 		return r.NumNodes()
 	}
 	return blockRows
@@ -366,20 +400,21 @@ func (r *Record) wantOffsets(s *Section, n, end uint64) (partCheck, error) {
 }
 
 func offsets[T int32 | int64](r *Record, s *Section, end uint64) (partCheck, error) {
-	v := view[T](s.data)
-	if n := len(v) - 1; v[0] != 0 || v[n] < 0 || uint64(v[n]) != end {
-		return nil, faultf(ErrLayout, r.place, "%s runs from %d to %d, want 0 to %d", s.name(), v[0], v[n], end)
-	}
-	size, previous := int(s.DType.SizeBytes()), T(0)
+	size, last := int(s.DType.SizeBytes()), T(0)
 	return func(b []byte, at int) error {
-		last := previous
-		for i, x := range view[T](b) {
+		v := view[T](b)
+		if at == 0 && v[0] != 0 {
+			return faultf(ErrLayout, r.place, "%s begins with %d, want 0", s.name(), v[0])
+		}
+		for i, x := range v {
 			if last > x {
 				return faultf(ErrLayout, r.place, "%s falls from %d to %d at %d", s.name(), last, x, at/size+i)
 			}
 			last = x
 		}
-		previous = last
+		if s.isLast(b, at) && uint64(last) != end {
+			return faultf(ErrLayout, r.place, "%s ends with %d, want %d", s.name(), last, end)
+		}
 		return nil
 	}, nil
 }
@@ -584,8 +619,12 @@ func (r *Record) wantOwnRows(s *Section) error {
 		rows = own.Shape[0]
 	}
 	tables := r.Uint8s(NodesTable, AnyLayer)
-	for i, row := range view[uint32](s.data) {
-		if tables != nil && tables[i] == OwnTable && uint64(row) >= rows {
+	rowOf, err := numbersOf[int32](r, s)
+	if err != nil {
+		return err
+	}
+	for i, table := range tables {
+		if row := rowOf.at(uint64(i)); table == OwnTable && uint64(row) >= rows {
 			return faultf(ErrLayout, r.place, "element %d of %s is %d, the record has %d rows", i, s.Kind, row, rows)
 		}
 	}
@@ -596,18 +635,25 @@ func (r *Record) wantOwnRows(s *Section) error {
 func (r *Record) wantRelptr(s *Section, p *pass) error {
 	numDst, _ := r.sectionDims(s.Layer)
 	n := s.NumElements() - 1
-	indptr := r.Int64s(BlockIndptr, s.Layer)
 	if numDst == 0 && n == 0 {
 		return nil
 	}
-	if numDst == 0 || n == 0 || n%numDst != 0 || uint64(len(indptr)) != numDst+1 {
+	rows := r.Find(BlockIndptr, s.Layer, CoefNone)
+	if numDst == 0 || n == 0 || n%numDst != 0 || rows == nil {
 		return faultf(ErrLayout, r.place, "%s has %d runs for %d dst", s.name(), n, numDst)
 	}
+	indptr, err := numbersOf[int64](r, rows)
+	if err != nil {
+		return err
+	}
+	relptr, err := numbersOf[int64](r, s)
+	if err != nil {
+		return err
+	}
 	numRels := n / numDst
-	relptr := view[int64](s.data)
 	for d := range numDst {
-		if relptr[d*numRels] != indptr[d] {
-			return faultf(ErrLayout, r.place, "%s starts dst %d at %d, %s at %d", s.name(), d, relptr[d*numRels], BlockIndptr, indptr[d])
+		if got, want := relptr.at(d*numRels), indptr.at(d); got != want {
+			return faultf(ErrLayout, r.place, "%s starts dst %d at %d, %s at %d", s.name(), d, got, BlockIndptr, want)
 		}
 		if d%dropRows == dropRows-1 {
 			p.drop()
@@ -641,15 +687,19 @@ func (r *Record) wantSizes(s *Section, total uint64) (partCheck, error) {
 func (r *Record) checkLayerEdges() error {
 	numHops := len(r.HopNodes)
 	for l := range r.NumLayers {
-		indptr := r.Int64s(BlockIndptr, uint16(l))
-		if indptr == nil {
+		s := r.Find(BlockIndptr, uint16(l), CoefNone)
+		if s == nil {
 			return faultf(ErrLayout, r.place, "layer %d has no %s", l, BlockIndptr)
+		}
+		indptr, err := numbersOf[int64](r, s)
+		if err != nil {
+			return err
 		}
 		start := int64(0)
 		for h := range numHops {
 			end := start
 			if h < r.NumLayers-l {
-				end = indptr[r.HopNodes[h]]
+				end = indptr.at(r.HopNodes[h])
 			}
 			if got := r.LayerEdges[l*numHops+h]; got != uint64(end-start) {
 				return faultf(ErrLayout, r.place, "layer %d counts %d edges to dst of hop %d, block has %d", l, got, h, end-start)

@@ -133,7 +133,7 @@ func (d *dumper) entry(k int, s *Section) {
 	}
 	d.field(8, "offset %d", s.Offset)
 	d.field(8, "stored %d", s.SizeBytes)
-	d.field(8, "plain %d", s.SizeBytes)
+	d.field(8, "plain %d", s.PlainBytes)
 	d.field(4, "CRC %08x", s.CRC)
 	d.field(4, "rank %d", len(s.Shape))
 	d.field(32, "nonce, tag, reserved")
@@ -142,21 +142,39 @@ func (d *dumper) entry(k int, s *Section) {
 // describe is a section in one line: "coef.edge gcn of layer 0, f32 [3]".
 func describe(s *Section) string {
 	shape := strings.ReplaceAll(strings.Trim(fmt.Sprint(s.Shape), "[]"), " ", ",")
-	return fmt.Sprintf("%s, %s [%s]", s.name(), s.DType, shape)
+	text := fmt.Sprintf("%s, %s [%s]", s.name(), s.DType, shape)
+	if s.Codec != CodecRaw {
+		text += ", codec " + s.Codec.String()
+	}
+	return text
 }
 
 func (d *dumper) section(s *Section) {
-	numLines := (s.SizeBytes + dumpLine - 1) / dumpLine
-	size, first := s.DType.SizeBytes(), uint64(0)
+	if s.Codec != CodecBits {
+		d.array("", s.DType, s.data)
+		return
+	}
+	n := s.NumElements()
+	numBases := numBitsBlocks(n) * s.DType.SizeBytes() // bases and widths are there, or the head wouldn't have parsed
+	numWidths := bitsDirectoryBytes(n, s.DType.SizeBytes())
+	d.array("base", s.DType, s.data[:numBases])
+	d.array("width", U8, s.data[numBases:numWidths])
+	d.array("bits", U8, s.data[numWidths:])
+}
+
+// array shows the elements of b, with their places behind the name.
+func (d *dumper) array(name string, t DType, b []byte) {
+	all, size, first := uint64(len(b)), t.SizeBytes(), uint64(0)
+	numLines := (all + dumpLine - 1) / dumpLine
 	for line := uint64(0); line < numLines; line++ {
 		if line == dumpHead && numLines > dumpHead+dumpTail+1 {
 			skip := numLines - dumpHead - dumpTail
 			fmt.Fprintf(d.w, "........  %d bytes\n", skip*dumpLine)
 			d.offset, first, line = d.offset+skip*dumpLine, first+skip*dumpLine/size, line+skip
 		}
-		b := s.data[line*dumpLine : min((line+1)*dumpLine, s.SizeBytes)]
-		d.field(uint64(len(b)), "[%d] %s", first, elements(s.DType, b))
-		first += uint64(len(b)) / size
+		part := b[line*dumpLine : min((line+1)*dumpLine, all)]
+		d.field(uint64(len(part)), "%s[%d] %s", name, first, elements(t, part))
+		first += uint64(len(part)) / size
 	}
 }
 

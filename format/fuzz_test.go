@@ -167,17 +167,21 @@ func repairRecord(b []byte, layout bool) (record []byte, headCRC uint32) {
 			for d := range min(le.Uint32(e[60:]), 3) {
 				size *= le.Uint64(e[8+8*d:])
 			}
+			stored := size
+			if Codec(e[7]) == CodecBits {
+				stored = le.Uint64(e[40:])
+			}
 			offset := alignUp(end, SectionAlign)
-			if size > 1<<16 {
+			if max(size, stored) > 1<<16 {
 				return b, crc32.ChecksumIEEE(b[:headSize])
 			}
-			b = append(b, make([]byte, max(0, int(offset+size)-len(b)))...)
+			b = append(b, make([]byte, max(0, int(offset+stored)-len(b)))...)
 			e = b[entries+SectionEntrySize*k:]
 			le.PutUint64(e[32:], offset)
-			le.PutUint64(e[40:], size)
+			le.PutUint64(e[40:], stored)
 			le.PutUint64(e[48:], size)
 			clear(b[end:offset])
-			end = offset + size
+			end = offset + stored
 		}
 		if offset, size := le.Uint64(e[32:]), le.Uint64(e[40:]); offset <= uint64(len(b)) && size <= uint64(len(b))-offset {
 			le.PutUint32(e[56:], crc32.ChecksumIEEE(b[offset:offset+size]))

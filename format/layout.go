@@ -204,13 +204,19 @@ func (d DType) SizeBytes() uint64 {
 // Codec says how a section's bytes are stored (SPEC 10.2).
 type Codec uint8
 
-// Codecs. Version 1 reads and writes only CodecRaw; the rest are reserved.
+// Codecs.
 const (
-	CodecRaw       Codec = 0
-	CodecDeltaBits Codec = 1 // reserved: delta and bit packing of index rows
+	CodecRaw  Codec = 0 // the array's bytes
+	CodecBits Codec = 1 // blocks of integers, each less the block's smallest and in as many bits as the block needs
 )
 
-var codecNames = map[Codec]string{CodecRaw: "raw", CodecDeltaBits: "delta-bits"}
+var codecNames = map[Codec]string{CodecRaw: "raw", CodecBits: "bits"}
+
+// Constants of codec bits.
+const (
+	BitsBlock    = 128 // numbers of a block
+	BitsMaxWidth = 32  // bits of a number
+)
 
 // String gives the name SPEC.md uses.
 func (c Codec) String() string { return nameOf(codecNames, c) }

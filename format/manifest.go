@@ -182,8 +182,9 @@ func eachBlock(ctx context.Context, r io.Reader, f func(b []byte)) error {
 // maxDigests is how many files are digested at a time on a machine of many cores: as many as a fast disk feeds. Each takes two blocks of memory.
 const maxDigests = 8
 
-// digestFiles digests files several at a time; infos[i] and errs[i] are of paths[i].
-func digestFiles(ctx context.Context, paths []string, progress func(n int64)) (infos []FileInfo, errs []error) {
+// DigestFiles is DigestFile for several files at a time, until ctx ends. progress, which may be nil, is told of every so many bytes, by several goroutines at
+// a time; infos[i] and errs[i] are of paths[i].
+func DigestFiles(ctx context.Context, paths []string, progress func(n int64)) (infos []FileInfo, errs []error) {
 	infos, errs = make([]FileInfo, len(paths)), make([]error, len(paths))
 	var group errgroup.Group
 	group.SetLimit(min(runtime.GOMAXPROCS(0), maxDigests))
@@ -406,7 +407,7 @@ func verifyFiles(ctx context.Context, dir string, files []FileInfo) error {
 		}
 		paths[i] = filepath.Join(dir, f.Name)
 	}
-	infos, errs := digestFiles(ctx, paths, nil)
+	infos, errs := DigestFiles(ctx, paths, nil)
 	for i, want := range files {
 		switch {
 		case errors.Is(errs[i], fs.ErrNotExist):

@@ -21,6 +21,7 @@ import (
 const (
 	partialSuffix = ".partial" // the directory being filled
 	stateSuffix   = ".state"   // lock, journal of finished files, stamps of the inputs
+	partsSuffix   = ".parts"   // parts of it that several processes write, each an artefact of its own
 )
 
 // ErrBusy says that another job is building the same artefact.
@@ -40,6 +41,7 @@ type Job struct {
 	done    map[string]FileInfo
 	journal *os.File
 	stamps  *stampFile // for Publish to save
+	then    func() error
 	later   func() (Digest, error)
 }
 
@@ -101,6 +103,13 @@ func (j *Job) Await() error {
 	return j.Resume(key)
 }
 
+// PartsDir returns the directory beside the artefact out, of that kind, in which its parts are built. It need not be there; out is refused as
+// Lock refuses it.
+func PartsDir(out, kind string) (string, error) {
+	out, err := resolveOut(out, kind)
+	return out + partsSuffix, err
+}
+
 // resolveOut makes out absolute, follows a symbolic link at its end, and refuses what
 // Publish must not replace: anything but an artefact of that kind, and places within one.
 func resolveOut(out, kind string) (string, error) {
@@ -113,8 +122,10 @@ func resolveOut(out, kind string) (string, error) {
 	} else if _, err := os.Lstat(out); err == nil {
 		return "", fmt.Errorf("output %s is a symbolic link to nowhere; name another directory or remove it", out)
 	}
-	if strings.HasSuffix(out, partialSuffix) || strings.HasSuffix(out, stateSuffix) {
-		return "", fmt.Errorf("output %s: names that end in %s or %s are for what stands beside an artefact; name another", out, partialSuffix, stateSuffix)
+	for _, suffix := range []string{partialSuffix, stateSuffix, partsSuffix} {
+		if strings.HasSuffix(out, suffix) {
+			return "", fmt.Errorf("output %s: names that end in %s are for what stands beside an artefact; name another", out, suffix)
+		}
 	}
 	for dir := filepath.Dir(out); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if isArtefact(dir) {
@@ -207,7 +218,7 @@ func tryLock(state string) (*os.File, error) {
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, ErrBusy
 		}
-		return nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
+		return nil, fmt.Errorf("lock %s: %w; the file system has to have flock", lock.Name(), err)
 	}
 	own, ownErr := lock.Stat()
 	named, err := os.Stat(path)
@@ -247,7 +258,7 @@ func (j *Job) openJournal(key Digest) error {
 	if err := j.resume(key); err != nil {
 		// Nothing to go on from: start afresh.
 		j.done = map[string]FileInfo{}
-		if err := os.RemoveAll(j.Dir); err != nil {
+		if err := removeOwned(j.Dir); err != nil {
 			return err
 		}
 		if err := os.Remove(j.journalPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -318,7 +329,7 @@ func (j *Job) removeUnfinished() error {
 	for i, name := range names {
 		paths[i] = j.Path(name)
 	}
-	infos, errs := digestFiles(context.Background(), paths, nil)
+	infos, errs := DigestFiles(context.Background(), paths, nil)
 	for i, name := range names {
 		if errs[i] != nil || infos[i] != j.done[name] {
 			delete(j.done, name)
@@ -380,6 +391,7 @@ func (j *Job) Enter(info FileInfo) error { return j.log(journalEntry{File: &info
 // rename; an older artefact of that name is exchanged for it and then removed. check,
 // where given, opens the finished directory as a reader would; its error stops the
 // publication. After a success the job is over; after an error the caller ends it by Abort.
+// A kill at any time leaves the older artefact and a job that goes on from its finished files, or the new one, which is up to date.
 func (j *Job) Publish(manifest any, check func(dir string) error) (Digest, error) {
 	id, err := WriteManifest(j.Dir, manifest)
 	if err != nil {
@@ -396,6 +408,9 @@ func (j *Job) Publish(manifest any, check func(dir string) error) (Digest, error
 	if err := syncDir(j.Dir); err != nil {
 		return id, err
 	}
+	if err := j.saveStamps(id, j.Dir); err != nil { // of no meaning as long as OUT has another id
+		return id, err
+	}
 	if err := replaceDir(j.Dir, j.Out); err != nil {
 		return id, err
 	}
@@ -405,18 +420,40 @@ func (j *Job) Publish(manifest any, check func(dir string) error) (Digest, error
 	if err := syncDir(filepath.Dir(j.Out)); err != nil {
 		return id, err
 	}
-	if j.stamps != nil {
-		j.stamps.ID = id
-		if j.stamps.Outputs, err = statFiles(j.Out); err != nil {
+	if err := removeOwned(j.Dir); err != nil { // the older artefact
+		return id, err
+	}
+	if j.then != nil {
+		if err := j.then(); err != nil {
 			return id, err
 		}
-		if err := j.stamps.save(j.state); err != nil {
+		if err := j.saveStamps(id, j.Out); err != nil {
 			return id, err
 		}
 	}
 	j.unlock()
 	return id, nil
 }
+
+// saveStamps saves the stamps of the inputs and of the artefact, which is in dir and will be OUT.
+func (j *Job) saveStamps(id Digest, dir string) (err error) {
+	if j.stamps == nil {
+		return nil
+	}
+	if j.stamps.Outputs, err = statFiles(dir); err != nil {
+		return err
+	}
+	for i := range j.stamps.Outputs {
+		s := &j.stamps.Outputs[i]
+		s.Path = filepath.Join(j.Out, filepath.Base(s.Path))
+	}
+	j.stamps.ID = id
+	return j.stamps.save(j.state)
+}
+
+// Then has Publish call f when all else is done, but for the lock. What f removes may share its inodes with the artefact's files (whose
+// ctime that changes): they are stamped again.
+func (j *Job) Then(f func() error) { j.then = f }
 
 // Remember has Publish save what the artefact comes of, for UpToDate: the parameters' key
 // and the inputs.
@@ -431,20 +468,85 @@ func (j *Job) Abort(keep bool) {
 		return
 	}
 	if !keep {
-		os.RemoveAll(j.Dir)
+		removeOwned(j.Dir)
 		os.Remove(j.journalPath())
 	}
 	j.giveUp()
 }
 
+// Interrupted reports whether OUT.state has the journal of a job that didn't come to its end.
+func (j *Job) Interrupted() bool {
+	_, err := os.Stat(j.journalPath())
+	return err == nil
+}
+
+// removeLeft removes from beside an artefact that is up to date the older one that a job couldn't remove before it was killed. Finished files of
+// an interrupted job, which are for a set of other parameters, stay. Where a job holds the lock, or the place is read-only, nothing is done.
+func removeLeft(out string) {
+	j := &Job{Out: out, Dir: out + partialSuffix, state: out + stateSuffix}
+	if _, err := os.Stat(j.Dir); err != nil {
+		return
+	}
+	lock, err := tryLock(j.state)
+	if err != nil {
+		return
+	}
+	defer lock.Close()
+	if (isArtefact(j.Dir) || !j.Interrupted()) && j.checkOwned() == nil && removeOwned(j.Dir) == nil {
+		os.Remove(j.journalPath())
+	}
+}
+
+// Discard ends the job and removes OUT with all that stands beside it. A kill meanwhile leaves OUT or none.
+func (j *Job) Discard() error {
+	if err := removeOwned(j.Dir); err != nil {
+		return err
+	}
+	if err := os.Rename(j.Out, j.Dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := removeOwned(j.Dir); err != nil {
+		return err
+	}
+	for _, path := range []string{j.journalPath(), filepath.Join(j.state, stampsName)} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	j.giveUp()
+	return nil
+}
+
+// removeOwned removes a directory of ours that is no artefact, or no longer one. It is marked as ours until it is gone, so that a job after a
+// kill knows what is left of it (on a full disk perhaps not).
+func removeOwned(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	os.WriteFile(filepath.Join(dir, ownerName), nil, 0o644)
+	for _, e := range entries {
+		if e.Name() == ownerName {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(dir)
+}
+
 // replaceDir renames the directory from to to. Where to exists the two are exchanged
-// atomically and the old one removed; a file system without exchange gets two renames,
-// between which to is absent.
+// atomically, so that from is the old one; a file system without exchange gets two renames,
+// between which to is absent, and the old one is removed.
 func replaceDir(from, to string) error {
 	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_EXCHANGE)
 	switch {
 	case err == nil:
-		return os.RemoveAll(from)
+		return nil
 	case errors.Is(err, unix.ENOENT):
 		return os.Rename(from, to)
 	}

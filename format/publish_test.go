@@ -1,6 +1,8 @@
 package format
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -535,6 +537,7 @@ func TestBeginLosesNothing(t *testing.T) {
 		"a file in the artefact":                     {"out/notes.txt", "out"},
 		"an output named as a partial one":           {"x.partial/x", "x.partial"},
 		"an output named as a state":                 {"x.state/x", "x.state"},
+		"an output named as parts":                   {"x.parts/x", "x.parts"},
 	} {
 		dir := t.TempDir()
 		publish(t, filepath.Join(dir, "out"), "one")
@@ -556,6 +559,192 @@ func TestBeginLosesNothing(t *testing.T) {
 	}
 	if _, err := Begin(link, "vector", digest(1)); err == nil {
 		t.Error("a symbolic link to nowhere was accepted")
+	}
+}
+
+// TestKilledPublish: whichever step of Publish was the last before a kill, the older artefact is there and the job goes on with its files, or the new one is
+// there, is up to date, and what is left of the older one goes.
+func TestKilledPublish(t *testing.T) {
+	for _, old := range []bool{false, true} {
+		for steps, name := range []string{"manifest written", "stamps saved", "renamed", "journal removed", "the older one half removed"} {
+			t.Run(fmt.Sprintf("%s, older one %t", name, old), func(t *testing.T) {
+				dir := t.TempDir()
+				out, input := filepath.Join(dir, "out"), filepath.Join(dir, "input")
+				if err := os.WriteFile(input, []byte("x"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				stamps, err := StampInputs(context.Background(), []string{input}, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if old {
+					publish(t, out, "one")
+				}
+				j := begin(t, out, digest(2))
+				info := put(t, j, "a.bin", "two")
+				m := vectorManifest{Kind: "vector", FormatVersion: Version, Files: []FileInfo{info}}
+				j.Remember(digest(7), stamps)
+				var id Digest
+				for i, step := range []func() error{
+					func() (err error) { id, err = WriteManifest(j.Dir, m); return err },
+					func() error { return errors.Join(os.Remove(j.Path(ownerName)), j.saveStamps(id, j.Dir)) },
+					func() error { return replaceDir(j.Dir, j.Out) },
+					func() error { return os.Remove(j.journalPath()) },
+					func() error {
+						if !old {
+							return nil
+						}
+						return errors.Join(os.WriteFile(j.Path(ownerName), nil, 0o644), os.Remove(j.Path(ManifestSumName)))
+					},
+				} {
+					if i > steps {
+						break
+					}
+					if err := step(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				j.unlock() // as a kill does
+				got, fresh, err := UpToDate(context.Background(), out, "vector", digest(7), []string{input})
+				if err != nil || fresh != (steps >= 2) {
+					t.Fatalf("up to date: %t, %v", fresh, err)
+				}
+				if fresh {
+					if got != id {
+						t.Errorf("id %s, want %s", got, id)
+					}
+					if !old && steps == 2 { // the journal stays until the next job
+						os.Remove(filepath.Join(out+stateSuffix, "journal"))
+					}
+					wantArtefact(t, out, id, "two")
+					return
+				}
+				j = begin(t, out, digest(2))
+				if was, ok := j.Done("a.bin"); !ok || was != info {
+					t.Errorf("the finished file is lost: %v, %t", was, ok)
+				}
+				if id, err = j.Publish(m, nil); err != nil {
+					t.Fatal(err)
+				}
+				wantArtefact(t, out, id, "two")
+			})
+		}
+	}
+}
+
+// TestLeftOfAnother: an answer that an artefact is up to date leaves what an interrupted job of other parameters finished.
+func TestLeftOfAnother(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	j := begin(t, out, digest(1))
+	j.Remember(digest(7), nil)
+	if _, err := j.Publish(vectorManifest{Kind: "vector", FormatVersion: Version, Files: []FileInfo{put(t, j, "a.bin", "one")}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	j = begin(t, out, digest(2))
+	info := put(t, j, "a.bin", "two")
+	j.Abort(true)
+	if _, fresh, err := UpToDate(context.Background(), out, "vector", digest(7), nil); !fresh || err != nil {
+		t.Fatalf("up to date: %t, %v", fresh, err)
+	}
+	j = begin(t, out, digest(2))
+	if got, ok := j.Done("a.bin"); !ok || got != info {
+		t.Error("the other job's file is lost")
+	}
+	j.Abort(false)
+}
+
+// TestThen: what Then removes after the rename may change the ctime of files that were linked, which are up to date all the same; its error
+// ends Publish.
+func TestThen(t *testing.T) {
+	dir := t.TempDir()
+	out, part := filepath.Join(dir, "out"), filepath.Join(dir, "part")
+	if err := os.WriteFile(part, []byte("one"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	wrong := errors.New("wrong")
+	for _, then := range []func() error{func() error { return wrong }, func() error { return os.Remove(part) }} {
+		j := begin(t, out, digest(1))
+		if err := os.Link(part, j.Path("a.bin")); err != nil {
+			t.Fatal(err)
+		}
+		info, err := j.Finish("a.bin")
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.Remember(digest(7), nil)
+		done := error(errors.New("not called"))
+		j.Then(func() error {
+			if _, err := ReadID(out); err != nil {
+				t.Errorf("called before the artefact is there: %v", err)
+			}
+			done = then()
+			return done
+		})
+		if _, err := j.Publish(vectorManifest{Kind: "vector", FormatVersion: Version, Files: []FileInfo{info}}, nil); err != done {
+			t.Errorf("Publish says %v, want %v", err, done)
+		}
+		j.Abort(true)
+	}
+	saved, err := os.ReadFile(filepath.Join(out+stateSuffix, stampsName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stamps stampFile
+	if err := json.Unmarshal(saved, &stamps); err != nil || !reflect.DeepEqual(stamps.Outputs, outputs(t, out)) {
+		t.Errorf("stamped %v, %v; now it is %v", stamps.Outputs, err, outputs(t, out))
+	}
+}
+
+// TestDiscard removes an artefact and all beside it, but nothing else; an unfinished one too.
+func TestDiscard(t *testing.T) {
+	for name, before := range map[string]func(t *testing.T, out string){
+		"nothing":   func(t *testing.T, out string) {},
+		"published": func(t *testing.T, out string) { publish(t, out, "one") },
+		"unfinished": func(t *testing.T, out string) {
+			j := begin(t, out, digest(2))
+			put(t, j, "a.bin", "two")
+			j.Abort(true)
+		},
+		"both": func(t *testing.T, out string) {
+			publish(t, out, "one")
+			j := begin(t, out, digest(2))
+			put(t, j, "a.bin", "two")
+			j.Abort(true)
+		},
+	} {
+		dir := t.TempDir()
+		out := filepath.Join(dir, "out")
+		before(t, out)
+		publish(t, filepath.Join(dir, "out2"), "mine")
+		j, err := Lock(out, "vector")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Discard(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		entries, err := os.ReadDir(dir)
+		if err != nil || len(entries) != 2 || entries[0].Name() != "out2" || entries[1].Name() != "out2.state" {
+			t.Errorf("%s: left are %v, %v", name, entries, err)
+		}
+	}
+}
+
+func TestPartsDir(t *testing.T) {
+	dir := t.TempDir()
+	out, link := filepath.Join(dir, "out"), filepath.Join(dir, "link")
+	publish(t, out, "one")
+	if err := os.Symlink("out", link); err != nil {
+		t.Fatal(err)
+	}
+	real, err := filepath.EvalSymlinks(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for place, want := range map[string]string{out: real + ".parts", link: real + ".parts", filepath.Join(dir, "new"): filepath.Join(dir, "new.parts"), out + ".parts": "", filepath.Join(out, "x"): ""} {
+		if got, err := PartsDir(place, "vector"); want == "" && err == nil || want != "" && (err != nil || got != want) {
+			t.Errorf("%s: %s, %v, want %s", place, got, err, want)
+		}
 	}
 }
 

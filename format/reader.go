@@ -216,15 +216,16 @@ func (f *File) readTable(numRecords uint64, crc uint32) error {
 
 // Section is one array of a record. Its bytes are valid until File.Close, read-only.
 type Section struct {
-	Kind      Kind
-	Layer     uint16 // AnyLayer where it serves every layer, or none
-	Coef      Coef
-	DType     DType
-	Codec     Codec
-	Shape     []uint64 // one number a dimension
-	Offset    uint64   // from the start of the record
-	SizeBytes uint64   // stored
-	CRC       uint32
+	Kind       Kind
+	Layer      uint16 // AnyLayer where it serves every layer, or none
+	Coef       Coef
+	DType      DType
+	Codec      Codec
+	Shape      []uint64 // one number a dimension
+	Offset     uint64   // from the start of the record
+	SizeBytes  uint64   // stored
+	PlainBytes uint64   // of the array; SizeBytes too where the codec is raw
+	CRC        uint32
 
 	data []byte
 }
@@ -252,7 +253,7 @@ func (s *Section) NumElements() uint64 {
 	return n
 }
 
-// Bytes returns the stored bytes.
+// Bytes returns the stored bytes: the array's where the codec is raw.
 func (s *Section) Bytes() []byte { return s.data }
 
 // Record is a parsed record head with its sections. Its views are valid until File.Close.
@@ -374,14 +375,13 @@ func parseSection(b []byte, shape []uint64, skipUnknown bool) (Section, error) {
 	le := binary.LittleEndian
 	s := Section{
 		Kind: Kind(le.Uint16(b)), Layer: le.Uint16(b[2:]), Coef: Coef(le.Uint16(b[4:])), DType: DType(b[6]), Codec: Codec(b[7]),
-		Offset: le.Uint64(b[32:]), SizeBytes: le.Uint64(b[40:]), CRC: le.Uint32(b[56:]), Shape: shape,
+		Offset: le.Uint64(b[32:]), SizeBytes: le.Uint64(b[40:]), PlainBytes: le.Uint64(b[48:]), CRC: le.Uint32(b[56:]), Shape: shape,
 	}
 	place := s.Kind.String()
-	plainBytes := le.Uint64(b[48:])
 	if s.DType.SizeBytes() == 0 {
 		return s, faultf(ErrLayout, place, "element type %d", s.DType)
 	}
-	if s.Codec != CodecRaw {
+	if s.Codec > CodecBits {
 		return s, faultf(ErrVersion, place, "codec %d is not known to this version", s.Codec)
 	}
 	if !allZero(b[64:96]) {
@@ -400,8 +400,8 @@ func parseSection(b []byte, shape []uint64, skipUnknown bool) (Section, error) {
 		}
 		s.Shape, size = append(s.Shape, n), lo
 	}
-	if size != plainBytes || plainBytes != s.SizeBytes {
-		return s, faultf(ErrLayout, place, "shape %v of %s needs %d bytes, stored are %d, plain %d", s.Shape, s.DType, size, s.SizeBytes, plainBytes)
+	if size != s.PlainBytes || s.Codec == CodecRaw && s.SizeBytes != size || s.Codec == CodecBits && s.SizeBytes < bitsDirectoryBytes(size/s.DType.SizeBytes(), s.DType.SizeBytes()) {
+		return s, faultf(ErrLayout, place, "shape %v of %s needs %d bytes, codec %s has %d, plain are %d", s.Shape, s.DType, size, s.Codec, s.SizeBytes, s.PlainBytes)
 	}
 	spec, known := kindSpecs[s.Kind]
 	if !known {
@@ -459,7 +459,7 @@ func (r *Record) verify(p *pass) error {
 			for at := 0; ; {
 				part := s.data[at:min(at+partBytes, len(s.data))]
 				crc = crc32.Update(crc, crc32.IEEETable, part)
-				if wrong == nil && check != nil {
+				if wrong == nil && check != nil && s.Codec == CodecRaw {
 					wrong = check(part, at)
 				}
 				p.seen(len(part))
@@ -469,6 +469,9 @@ func (r *Record) verify(p *pass) error {
 			}
 			if crc != s.CRC {
 				return faultf(ErrChecksum, r.place, "section %d (%s) has CRC %08x, stored is %08x", i, s.Kind, crc, s.CRC)
+			}
+			if wrong == nil && s.Codec == CodecBits {
+				wrong = c.coded(s, check)
 			}
 			end = s.Offset + s.SizeBytes
 		}
@@ -535,10 +538,10 @@ func (r *Record) Find(kind Kind, layer uint16, coef Coef) *Section {
 	return any
 }
 
-// view returns the elements of a section, nil where it is absent.
+// sectionView returns the elements of a raw section, nil where it is absent.
 func sectionView[T element](r *Record, kind Kind, layer uint16, coef Coef, dtype DType) []T {
 	s := r.Find(kind, layer, coef)
-	if s == nil || s.DType != dtype {
+	if s == nil || s.DType != dtype || s.Codec != CodecRaw {
 		return nil
 	}
 	if s.SizeBytes == 0 {
@@ -547,15 +550,18 @@ func sectionView[T element](r *Record, kind Kind, layer uint16, coef Coef, dtype
 	return view[T](s.data)
 }
 
-// Int32s returns the elements of an i32 section without a copy; nil where it is
-// absent or of another type. Valid until File.Close, read-only; so are its siblings.
+// Int32s returns the elements of an i32 section without a copy, or where it is coded in new memory (see
+// Int32sIn); nil where it is absent, of another type, or coded in a way that Verify refuses. Valid until File.Close,
+// read-only; so are its siblings.
 func (r *Record) Int32s(kind Kind, layer uint16) []int32 {
-	return sectionView[int32](r, kind, layer, CoefNone, I32)
+	v, _ := r.Int32sIn(nil, kind, layer)
+	return v
 }
 
 // Int64s is Int32s for i64.
 func (r *Record) Int64s(kind Kind, layer uint16) []int64 {
-	return sectionView[int64](r, kind, layer, CoefNone, I64)
+	v, _ := r.Int64sIn(nil, kind, layer)
+	return v
 }
 
 // Uint64s is Int32s for u64.

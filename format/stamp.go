@@ -47,7 +47,7 @@ func StampInputs(ctx context.Context, paths []string, progress func(done, total 
 		total += int64(stamps[i].SizeBytes)
 	}
 	var done atomic.Int64
-	infos, errs := digestFiles(ctx, paths, func(n int64) {
+	infos, errs := DigestFiles(ctx, paths, func(n int64) {
 		if n := done.Add(n); progress != nil {
 			progress(n, total)
 		}
@@ -134,6 +134,7 @@ func UpToDate(ctx context.Context, out, kind string, key Digest, inputs []string
 	if changed {
 		saved.refresh(out + stateSuffix)
 	}
+	removeLeft(out)
 	return id, true, nil
 }
 
@@ -202,7 +203,7 @@ func sameInputs(ctx context.Context, saved []Stamp, paths []string) (same, chang
 			saved[i], touched, unsure = now, append(touched, i), append(unsure, path)
 		}
 	}
-	infos, errs := digestFiles(ctx, unsure, nil)
+	infos, errs := DigestFiles(ctx, unsure, nil)
 	for k, i := range touched {
 		if errs[k] != nil {
 			return false, false, errs[k]

@@ -27,7 +27,7 @@ type vector struct {
 	Class    string   `json:"class"` // SPEC 9's word, or ok
 	Check    string   `json:"check"` // SPEC 9's label
 	About    string   `json:"about"`
-	Sections []string `json:"sections"` // digests of a good file's sections
+	Sections []string `json:"sections"` // digests of the arrays of a good file
 	ID       string   `json:"id"`       // of a good directory
 	Extra    []string `json:"extra"`
 }
@@ -139,8 +139,14 @@ func sectionDigests(t *testing.T, f *File) []string {
 			t.Fatal(err)
 		}
 		for k := range r.Sections {
-			s := &r.Sections[k]
-			list = append(list, fmt.Sprintf("record %d kind 0x%04x layer %d coef %d sha256 %x", i, uint16(s.Kind), s.Layer, s.Coef, sha256.Sum256(s.Bytes())))
+			s, array := &r.Sections[k], r.Sections[k].Bytes()
+			switch {
+			case s.Codec == CodecBits && s.DType == I32:
+				array = Bytes(r.Int32s(s.Kind, s.Layer))
+			case s.Codec == CodecBits:
+				array = Bytes(r.Int64s(s.Kind, s.Layer))
+			}
+			list = append(list, fmt.Sprintf("record %d kind 0x%04x layer %d coef %d sha256 %x", i, uint16(s.Kind), s.Layer, s.Coef, sha256.Sum256(array)))
 		}
 	}
 	return list
@@ -174,7 +180,7 @@ func rewrite(t testing.TB, f *File) []byte {
 		specs := make([]SectionSpec, len(r.Sections))
 		for k := range specs {
 			s := &r.Sections[k]
-			specs[k] = SectionSpec{Kind: s.Kind, Layer: s.Layer, Coef: s.Coef, DType: s.DType, Shape: s.Shape, Data: s.Bytes()}
+			specs[k] = SectionSpec{Kind: s.Kind, Layer: s.Layer, Coef: s.Coef, DType: s.DType, Shape: s.Shape, Codec: s.Codec, StoredBytes: s.SizeBytes, Data: s.Bytes()}
 			if specs[k].Data == nil {
 				specs[k].Data = []byte{}
 			}

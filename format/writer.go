@@ -22,14 +22,27 @@ type SectionSpec struct {
 	Coef  Coef
 	DType DType
 	Shape []uint64
+	// Codec and StoredBytes say how Data or Write gives the array: CodecRaw, then StoredBytes isn't looked at, or
+	// as Int32BitsSection makes it.
+	Codec       Codec
+	StoredBytes uint64
 	// Data holds the elements, little-endian; Bytes views a slice so. Where it is nil,
 	// Write must write exactly the section's bytes to w (for arrays that are streamed).
 	Data  []byte
 	Write func(w io.Writer) error
 }
 
-// sizeBytes returns the plain size, or an error where the shape overflows.
-func (s *SectionSpec) sizeBytes() (uint64, error) {
+// storedBytes returns the size in the file, or an error where the shape overflows.
+func (s *SectionSpec) storedBytes() (uint64, error) {
+	plain, err := s.plainBytes()
+	if s.Codec == CodecRaw {
+		return plain, err
+	}
+	return s.StoredBytes, err
+}
+
+// plainBytes returns the size of the array, or an error where the shape overflows.
+func (s *SectionSpec) plainBytes() (uint64, error) {
 	if len(s.Shape) < 1 || len(s.Shape) > 3 {
 		return 0, fmt.Errorf("format: %s has %d dimensions", s.Kind, len(s.Shape))
 	}
@@ -98,7 +111,7 @@ func dataOf[T element](v []T) []byte {
 func RecordSizeBytes(h *RecordHeader, specs []SectionSpec) (int64, error) {
 	end := headSizeBytes(h, len(specs))
 	for i := range specs {
-		n, err := specs[i].sizeBytes()
+		n, err := specs[i].storedBytes()
 		if err != nil {
 			return 0, err
 		}
@@ -218,7 +231,7 @@ func (w *Writer) Add(h *RecordHeader, specs []SectionSpec) error {
 	entries := make([]byte, 0, len(specs)*SectionEntrySize)
 	for i := range specs {
 		s := &specs[i]
-		size, err := s.sizeBytes()
+		size, err := s.storedBytes()
 		if err != nil {
 			return w.fail(err)
 		}
@@ -488,7 +501,7 @@ func appendEntry(b []byte, s *SectionSpec, offset, size uint64, crc uint32) []by
 	b = le.AppendUint16(b, uint16(s.Kind))
 	b = le.AppendUint16(b, s.Layer)
 	b = le.AppendUint16(b, uint16(s.Coef))
-	b = append(b, byte(s.DType), byte(CodecRaw))
+	b = append(b, byte(s.DType), byte(s.Codec))
 	for d := range 3 {
 		n := uint64(0)
 		if d < len(s.Shape) {
@@ -496,9 +509,10 @@ func appendEntry(b []byte, s *SectionSpec, offset, size uint64, crc uint32) []by
 		}
 		b = le.AppendUint64(b, n)
 	}
+	plain, _ := s.plainBytes() // RecordSizeBytes has seen that it fits
 	b = le.AppendUint64(b, offset)
 	b = le.AppendUint64(b, size)
-	b = le.AppendUint64(b, size)
+	b = le.AppendUint64(b, plain)
 	b = le.AppendUint32(b, crc)
 	b = le.AppendUint32(b, uint32(len(s.Shape)))
 	return append(b, make([]byte, 32)...) // nonce, tag, reserved

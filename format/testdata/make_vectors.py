@@ -6,7 +6,7 @@ Go code can't hide in its own output. Usage: make_vectors.py [DIR]  (default: ve
 beside this file). The output is a function of this file's text.
 
 vectors.json lists every file with its class (SPEC 9; "ok" for good ones), the label of
-the check it is about, and for good files the SHA-256 of each section's bytes.
+the check it is about, and for good files the SHA-256 of each section's array.
 vectors/manifests holds artefact directories, listed in vectors.json too.
 """
 
@@ -81,6 +81,43 @@ class Section:
         shape = (list(f["shape"]) + [0, 0, 0])[:3]
         return struct.pack("<HHHBB3QQQQII12s16s4s", f["kind"], f["layer"], f["coef"], f["dtype"], f["codec"], *shape,
                            f["offset"], f["stored"], f["plain"], f["crc"], f["rank"], f["nonce"], f["tag"], f["reserved"])
+
+
+def bits_of(values, dtype, base=None, width=None, fill=0):
+    """SPEC 10.2: integers under the codec bits. base, width: lists that override what a writer takes; fill: the bits behind the last number."""
+    blocks = [values[i:i + 128] for i in range(0, len(values), 128)]
+    base = base or [min(b) for b in blocks]
+    width = width or [(max(b) - min(b)).bit_length() for b in blocks]
+    packed = b""
+    for b, lo, w in zip(blocks, base, width):
+        number, n = 0, 0
+        for x in b:
+            number |= (x - lo) % (1 << w) << n
+            n += w
+        packed += (number | fill << n).to_bytes((n + 7) // 8, "little")
+    return struct.pack("<%d%s" % (len(base), CODE[dtype]), *base) + bytes(width) + packed
+
+
+def array_of(data, dtype, n):
+    """The inverse, as bytes: each number by itself."""
+    size, mask = SIZE[dtype], (1 << 8 * SIZE[dtype]) - 1
+    blocks = (n + 127) // 128
+    width, packed = data[blocks * size:blocks * (size + 1)], data[blocks * (size + 1):]
+    out = b""
+    for i in range(n):
+        k, w = i // 128, width[i // 128]
+        base = int.from_bytes(data[k * size:(k + 1) * size], "little")
+        bit = 8 * 16 * sum(width[:k]) + i % 128 * w
+        x = int.from_bytes(packed[bit // 8:(bit + w + 7) // 8], "little") >> bit % 8 & ((1 << w) - 1)
+        out += (base + x & mask).to_bytes(size, "little")
+    return out
+
+
+def coded(kind, dtype, values, layer=ANY_LAYER, data=None, **override):
+    """A section under the codec bits; data overrides its stored bytes."""
+    f = dict(codec=1, plain=len(values) * SIZE[dtype], rank=1)
+    f.update(override)
+    return Section(kind, dtype, bits_of(values, dtype) if data is None else data, shape=f.pop("shape", [len(values)]), layer=layer, **f)
 
 
 class Record:
@@ -179,8 +216,8 @@ def layers(replace=None, extra=(), drop=(), **fields):
         Section(INDPTR, I64, [0, 1, 2], layer=1),
         Section(INDICES, I32, [2, 3], layer=1),
         Section(C_SRC, F32, [1, 1, 0.5, 0.5, 0.25, 0.25], coef=GCN),
-        Section(C_DST, F32, [1, 1, 0.5, 0.5, 0.25, 0.25], coef=GCN),
-        Section(C_SELF, F32, [1, 1, 0.25, 0.25, 0.0625, 0.0625], coef=GCN),
+        Section(C_DST, F32, [1, 1, 0.5, 0.5], coef=GCN),
+        Section(C_SELF, F32, [1, 1, 0.25, 0.25], coef=GCN),
         Section(C_DST, F32, [1, 1, 0.5, 1], layer=0, coef=MEAN),
         Section(C_DST, F32, [1, 1], layer=1, coef=MEAN),
         Section(S_LABEL, U8, [0, 1, 255, 1, 0, 0], shape=[2, 3]),
@@ -191,6 +228,31 @@ def layers(replace=None, extra=(), drop=(), **fields):
     f = dict(task=NODE, split=TRAIN, num_seeds=2, variant=1, number=4)
     f.update(fields)
     return Record(s, f.pop("hop_nodes", [2, 4, 6]), f.pop("layer_edges", [2, 3, 0, 2, 0, 0]), **f)
+
+
+BITS_EDGES = [[(37 * d + 11 * e) % 300 for e in range(d % 4)] for d in range(200)]
+
+
+def bits(replace=None, **fields):
+    """A layer of 200 dst and 300 src whose integers are all coded: several blocks, the last one short; widths of 0 and 32 bits."""
+    edges = [s for row in BITS_EDGES for s in row]
+    leaving = [[(d, e) for e, (s, d) in enumerate((s, d) for d, row in enumerate(BITS_EDGES) for s in row) if s == src] for src in range(300)]
+    s = [
+        coded(NODES_NUMBER, I32, list(range(5, 605, 3)) + list(range(2000, 2100))),
+        coded(NODES_TYPE, I32, [1] * 128 + [0] * 172),
+        coded(INDPTR, I64, offsets_of(BITS_EDGES), layer=0),
+        coded(INDICES, I32, edges, layer=0),
+        coded(TIME, I64, [-5] + [2**32 - 6] * 127 + [-(2**60)] * (len(edges) - 128), layer=0),
+        coded(T_INDPTR, I64, offsets_of(leaving), layer=0),
+        coded(T_INDICES, I32, [d for row in leaving for d, _ in row], layer=0),
+        coded(T_EDGE, I64, [e for row in leaving for _, e in row], layer=0),
+        Section(C_DST, F32, [0.5] * 200, coef=MEAN),
+        Section(S_LABEL, I32, [0] * 200),
+    ]
+    s = [(replace or {}).get(x.kind, x) for x in s]
+    f = dict(task=NODE, split=TRAIN, num_seeds=200, split_column=0)
+    f.update(fields)
+    return Record(s, [200, 300], [len(edges), 0], **f)
 
 
 def table_record(n, sections, **fields):
@@ -386,9 +448,11 @@ def section_digests(b):
         l, h, s = struct.unpack_from("<HHI", b, start + 16)
         for k in range(s):
             at = start + 64 + 8 * h + 8 * l * h + 96 * k
-            kind, layer, coef = struct.unpack_from("<HHH", b, at)
+            kind, layer, coef, dtype, codec, n = struct.unpack_from("<HHHBBQ", b, at)
             offset, stored = struct.unpack_from("<QQ", b, at + 32)
             data = b[start + offset:start + offset + stored]
+            if codec == 1:
+                data = array_of(data, dtype, n)
             out.append("record %d kind 0x%04x layer %d coef %d sha256 %s" % (r, kind, layer, coef, hashlib.sha256(data).hexdigest()))
     return out
 
@@ -404,6 +468,12 @@ def good(v):
         "no layers: a block for any number of them; two of three nodes are seeds")
     v.good("no-edges", batch(tiny(replace={INDPTR: Section(INDPTR, I64, [0, 0, 0], layer=0), INDICES: Section(INDICES, I32, [], layer=0),
                                            C_EDGE: Section(C_EDGE, F32, [], layer=0, coef=GCN)}, layer_edges=[0, 0])), "sections of no bytes")
+    v.good("bits", batch(bits()), "codec bits: blocks of 128 numbers and a short one")
+    v.good("bits-short", batch(tiny(replace={NODES_NUMBER: coded(NODES_NUMBER, I32, [5, 9, 2, 7])})), "codec bits: the example of SPEC 10.2")
+    v.good("bits-wide", batch(tiny(replace={NODES_NUMBER: coded(NODES_NUMBER, I32, [5, 9, 2, 7], data=bits_of([5, 9, 2, 7], I32, base=[2**31 - 1], width=[32]))})),
+           "codec bits: numbers that come round from a large base")
+    v.good("bits-none", batch(tiny(replace={INDPTR: coded(INDPTR, I64, [0, 0, 0], layer=0), INDICES: coded(INDICES, I32, [], layer=0),
+                                            C_EDGE: Section(C_EDGE, F32, [], layer=0, coef=GCN)}, layer_edges=[0, 0])), "codec bits: numbers of 0 bits, and no numbers")
     v.good("packed", batch(packed(None, None, 4)), "own rows in node order")
     v.good("packed-rows", batch(packed([1, 900, 0, 1], [1, 0, 1, 1], 2)), "own rows and rows of the feature table")
     v.good("rows-elsewhere", batch(packed([800, 900, 0, 1], None, None)), "rows of the feature table by nodes.row")
@@ -509,7 +579,7 @@ def faulty_heads(v):
 
     v.bad("S1", "dtype-zero", batch(tiny(extra=[entry(Section(S_WEIGHT, F32, [1, 1]), dtype=0)])), "layout", "element type 0")
     v.bad("S1", "dtype-unknown", batch(tiny(extra=[entry(Section(S_WEIGHT, F32, [1, 1]), dtype=13)])), "layout", "element type 13")
-    v.bad("S2", "codec-reserved", weight(codec=1), "version", "the reserved codec")
+    v.bad("S2", "codec-next", weight(codec=2), "version", "codec 2")
     v.bad("S2", "codec-unknown", weight(codec=200), "version", "codec 200")
     v.bad("S3", "nonce", weight(nonce=b"\1" + bytes(11)), "layout", "nonce")
     v.bad("S3", "tag", weight(tag=bytes(15) + b"\1"), "layout", "tag")
@@ -523,6 +593,9 @@ def faulty_heads(v):
     v.bad("S5", "columns", batch(tiny(extra=[Section(ROWS, F32, [], shape=[0, (1 << 24) + 1])])), "limit", "no rows of 2^24+1 columns")
     v.bad("S6", "plain", weight(plain=12), "layout", "plain length")
     v.bad("S6", "stored", weight(stored=4), "layout", "stored length")
+    v.bad("S6", "bits-plain", batch(tiny(replace={NODES_NUMBER: coded(NODES_NUMBER, I32, [5, 9, 2, 7], plain=12)})), "layout", "plain length of a coded section")
+    v.bad("S6", "bits-stored", batch(tiny(replace={NODES_NUMBER: coded(NODES_NUMBER, I32, [5, 9, 2, 7], data=bytes(4))})), "layout", "a coded section without its width")
+    v.bad("S6", "bits-huge", batch(tiny(replace={NODES_NUMBER: coded(NODES_NUMBER, I32, [5, 9, 2, 7], shape=[1 << 40], plain=1 << 42)})), "layout", "a coded section of 2^40 numbers in 6 bytes")
     v.bad("S6", "shape", batch(tiny(extra=[entry(Section(S_WEIGHT, F32, [1, 1]), shape=[3], rank=1)])), "layout", "shape of three for two elements")
     v.bad("S6", "shape-huge", batch(tiny(extra=[entry(Section(S_WEIGHT, F32, [1, 1]), shape=[1 << 40], rank=1)])), "layout", "shape of 2^40")
     v.bad("S7", "unknown-kind", batch(tiny(extra=[Section(0x7777, F32, [1])])), "layout", "an unknown kind without an optional bit")
@@ -563,6 +636,11 @@ def faulty_heads(v):
     v.bad("N9", "layer-of-nodes", batch(tiny(replace={S_LABEL: Section(S_LABEL, I32, [1, -1], layer=0)})), "layout", "seeds.label of layer 0")
     v.bad("N10", "block-of-all", batch(tiny(extra=[Section(WEIGHT, F32, [1, 1, 1])])), "layout", "block.weight of no layer in a record of one")
     v.bad("N10", "coef-edge-of-all", batch(tiny(replace={C_EDGE: Section(C_EDGE, F32, [1, 1, 1], coef=GCN)})), "layout", "coef.edge of no layer in a record of one")
+    v.bad("N12", "bits-kind", weight(codec=1), "layout", "seeds.weight under the codec bits")
+    v.bad("N12", "bits-float", batch(tiny(extra=[entry(Section(WEIGHT, F32, [1, 1, 1], layer=0), codec=1)])), "layout", "floats under the codec bits")
+    v.bad("N12", "bits-bytes", batch(tiny(extra=[entry(Section(NODES_TABLE, U8, [0] * 4), codec=1, stored=4)])), "layout", "bytes under the codec bits")
+    v.bad("N12", "bits-label", batch(tiny(replace={S_LABEL: coded(S_LABEL, I32, [1, -1])})), "layout", "labels under the codec bits")
+    v.bad("N12", "bits-global", build(EVAL, [table_record(3, [coded(INDPTR, I64, [0, 1, 3, 3]), Section(INDICES, I32, [1, 0, 2])])]), "layout", "a coded section in a global record")
     v.bad("N11", "no-numbers", batch(tiny(drop=(NODES_NUMBER,))), "layout", "a batch without nodes.number")
 
 
@@ -784,6 +862,24 @@ def faulty_contents(v):
     l9("C46", "lines-weight-length", L_WEIGHT, Section(L_WEIGHT, F32, [1] * 302), "weights of 302 lines of 303")
     l9("C47", "lines-named-length", L_NAMED, Section(L_NAMED, U8, [255]), "bits of eight nodes of nine")
     l9("C47", "lines-named-behind", L_NAMED, Section(L_NAMED, U8, [0, 2]), "a bit of a tenth node")
+
+    def c49(check, name, kind, dtype, values, about, layer=ANY_LAYER, **how):
+        v.bad(check, name, batch(tiny(replace={kind: coded(kind, dtype, values, layer=layer, data=how["data"] if "data" in how else bits_of(values, dtype, **how))})), "layout", about)
+
+    nodes = [5, 9, 2, 7]
+    c49("C49", "bits-width", NODES_NUMBER, I32, nodes, "numbers of 33 bits", width=[33])
+    c49("C49", "bits-cut", NODES_NUMBER, I32, nodes, "a packed byte too few", data=bits_of(nodes, I32)[:-1])
+    c49("C49", "bits-more", NODES_NUMBER, I32, nodes, "a packed byte too many", data=bits_of(nodes, I32) + b"\0")
+    c49("C49", "bits-fill", NODES_NUMBER, I32, nodes, "a bit behind the last number", fill=1)
+    v.bad("C49", "bits-block", batch(bits(replace={NODES_TYPE: coded(NODES_TYPE, I32, [1] * 300, data=bits_of([1] * 300, I32, width=[1, 0, 200]))})), "layout", "numbers of 200 bits in the third block")
+    c49("C3", "bits-number-wraps", NODES_NUMBER, I32, [5, 9, -1, 7], "a base of 2^31-1 and so many bits beyond that it comes round to -1", base=[2**31 - 1], width=[32])
+    c49("C6", "bits-indptr-falls", INDPTR, I64, [0, 4, 3], "a coded block.indptr falls", layer=0)
+    c49("C6", "bits-indptr-end", INDPTR, I64, [0, 2, 2], "a coded block.indptr ends before the last edge", layer=0)
+    c49("C7", "bits-indices-beyond", INDICES, I32, [2, 3, 4], "a coded src of four", layer=0)
+    c49("C7", "bits-indices-length", INDICES, I32, [2, 3], "two coded indices of three", layer=0)
+    v.bad("C6", "bits-indptr-late", batch(bits(replace={INDPTR: coded(INDPTR, I64, [x + (i == 150) for i, x in enumerate(offsets_of(BITS_EDGES))][:150] + [10**6] + offsets_of(BITS_EDGES)[151:], layer=0)})), "layout", "an offset in the second block that the next one is below")
+    v.bad("C7", "bits-indices-late", batch(bits(replace={INDICES: coded(INDICES, I32, [s for row in BITS_EDGES for s in row][:-1] + [300], layer=0)})), "layout", "src 300 of 300 in the last block")
+    v.bad("C11", "self-all-nodes", batch(layers(replace={(C_SELF, ANY_LAYER): Section(C_SELF, F32, [1] * 6, coef=GCN)})), "layout", "coef.self of all layers for all six nodes, not the four dst of layer 0")
 
 
 def section_offset(b, k):

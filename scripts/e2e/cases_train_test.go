@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -229,6 +230,32 @@ func TestSameTraining(t *testing.T) {
 		}
 		if got, want := losses(t, killed), losses(t, one); got != want {
 			t.Errorf("%s: losses %s, want %s", model, got, want)
+		}
+	}
+}
+
+// TestIndexCodecs: training gives the same bits from batches under either codec, with factors a node or coefficients an edge.
+func TestIndexCodecs(t *testing.T) {
+	dir := t.TempDir()
+	ok(t, "precompute", "gen", "--kind", "sbm", "--nodes", "3000", "--edges", "15000", "--features", "8", "--classes", "4", "--seed", "5", "--out", filepath.Join(dir, "graph"))
+	raw := func(name string) string { return filepath.Join(dir, "graph", name) }
+	weighted := write(t, filepath.Join(dir, "weighted.csv"), weigh(t, raw("edges.csv")))
+	for name, edges := range map[string]string{"plain": raw("edges.csv"), "weighted": weighted} {
+		snap := filepath.Join(dir, name)
+		ok(t, "precompute", "snapshot", "--edges", edges, "--features", raw("features.npy"), "--labels", raw("labels.csv"), "--splits", raw("split.csv"), "--out", snap)
+		for _, model := range []string{"gcn", "sage"} {
+			var want [2]string
+			for i, codec := range []string{"raw", "bits"} {
+				set, run := filepath.Join(dir, name+codec), filepath.Join(dir, name+model+codec)
+				ok(t, "precompute", "batches", "--snapshot", snap, "--out", set, "--fanout", "5,5,5", "--batch-size", "200", "--transpose", "all", "--index-codec", codec)
+				ok(t, "trainer-gnn", "train", "--batches", set, "--model", model, "--hidden", "16", "--epochs", "3", "--out", run)
+				checkpoint := fileText(t, filepath.Join(run, "last.safetensors"))
+				head := binary.LittleEndian.Uint64([]byte(checkpoint)) // of this length, and names the set
+				want[i] = checkpoint[8+head:] + losses(t, run)
+			}
+			if want[0] != want[1] {
+				t.Errorf("%s, %s: other parameters or losses from coded batches than from raw ones", name, model)
+			}
 		}
 	}
 }

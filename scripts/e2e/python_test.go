@@ -73,7 +73,7 @@ func TestPython(t *testing.T) {
 
 	// A set without its feature table, and damage.
 	alone := path("alone")
-	ok(t, "precompute", "batches", "--snapshot", path("plain"), "--out", alone, "--fanout", "3", "--link-features", "none")
+	ok(t, "precompute", "batches", "--snapshot", path("plain"), "--out", alone, "--fanout", "3", "--store", "ids", "--link-features", "none")
 	pythontest.Lines(t, alone, "--epoch", "0", "--features", filepath.Join(path("plain"), "features.plf"))
 	pythonRefuses(t, 5, "--link-features none", alone, "--epoch", "0")
 	pythonRefuses(t, 5, "no coefficients sum", path("set-ids"), "--epoch", "0", "--coef", "sum")
@@ -173,12 +173,19 @@ func sectionHashes(t *testing.T, dir string) (list []string) {
 			}
 			for k := range r.Sections {
 				s := &r.Sections[k]
+				array := s.Bytes()
+				switch s.DType { // coded ones by what they decode to
+				case format.I32:
+					array = format.Bytes(r.Int32s(s.Kind, s.Layer))
+				case format.I64:
+					array = format.Bytes(r.Int64s(s.Kind, s.Layer))
+				}
 				shape := make([]string, len(s.Shape))
 				for j, d := range s.Shape {
 					shape[j] = strconv.FormatUint(d, 10)
 				}
 				list = append(list, fmt.Sprintf("%s record %d kind 0x%04x layer %d coef %d dtype %s shape %s sha256 %x",
-					filepath.Base(path), i, uint16(s.Kind), s.Layer, s.Coef, s.DType, strings.Join(shape, ","), sha256.Sum256(s.Bytes())))
+					filepath.Base(path), i, uint16(s.Kind), s.Layer, s.Coef, s.DType, strings.Join(shape, ","), sha256.Sum256(array)))
 			}
 		}
 		f.Close()

@@ -30,7 +30,7 @@ class Pairs:
 
 
 class Batch:
-    """One record of a batch set. Arrays are read-only views of the mapped files, but for what a method says it makes."""
+    """One record of a batch set. Arrays are read-only: views of the mapped files, decoded where those hold them coded, but for what a method says it makes."""
 
     def __init__(self, set: "BatchSet", record: Record) -> None:
         self._set, self.record = set, record

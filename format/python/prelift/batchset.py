@@ -20,7 +20,7 @@ from .tables import Ids, Names
 KIND = "batch_set"
 _NO_ID = bytes(32)
 
-PARAMS: Fields = {name: is_string for name in ("task", "mode", "transpose", "store", "dtype", "eval", "order", "link_features")} | {
+PARAMS: Fields = {name: is_string for name in ("task", "mode", "transpose", "store", "dtype", "eval", "order", "link_features", "index_codec")} | {
     name: is_small for name in ("batch_size", "variants", "split", "batches_per_file")} | {
     "fanout": array(is_small), "norm": array(is_string), "seed": is_int, "hot_rows": is_number, "group": is_small,
     "weighted": Optional(one_of(True)), "hub_cap": Optional(is_positive), "cluster": Optional(obj({"size": is_small, "per_batch": is_small})), "khop": Optional(obj({"hops": one_of(1, 2)})),

@@ -47,7 +47,7 @@ def coef_kind(kind: str | Coef) -> Coef:
 class Block:
     """One layer's bipartite graph in CSR: messages go src -> dst, row d has the src of dst d.
 
-    Arrays are read-only views of the mapped file. In a local block the dst are the first num_dst src; in a global one src are node numbers
+    Arrays are read-only views of the mapped file, or decoded where it holds them coded. In a local block the dst are the first num_dst src; in a global one src are node numbers
     and dst d is node dst_start + d.
     """
 

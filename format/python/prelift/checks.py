@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Callable
 import numpy as np
 
 from .errors import LayoutError
-from .layout import ANY_LAYER, BY_NAME, MAX_NODES, DType
+from .layout import ANY_LAYER, BY_NAME, MAX_NODES, Codec, DType, Space
 
 if TYPE_CHECKING:
+    from .bits import Coded
     from .container import Record, Section
 
 _PIECE = 1 << 20  # elements looked at together
@@ -26,8 +27,9 @@ def number_of(name: str) -> int:
 
 
 def contents(r: "Record") -> None:
-    """C3 to C48 of SPEC 9.3. LayoutError names the section and the first offending place."""
+    """C3 to C49 of SPEC 9.3. LayoutError names the section and the first offending place."""
     c = _Contents(r)
+    c.codecs()
     layers = range(r.num_layers) if r.num_layers else (ANY_LAYER,)
     c.nodes()
     for layer in layers:
@@ -61,6 +63,10 @@ class _Contents:
         s = self.get(name, layer)
         return s.shape[0] if s else 0
 
+    def elements(self, s: "Section") -> "np.ndarray | Coded":
+        """The elements of a section of one dimension, to be looked at in pieces."""
+        return self.r.view(s) if s.codec == Codec.RAW else self.r.coded(s)
+
     def fail(self, s: "Section", text: str) -> None:
         raise LayoutError(f"{self.r.place}: {s}", text)
 
@@ -70,7 +76,7 @@ class _Contents:
 
     def each(self, s: "Section", bad: Callable[[np.ndarray], np.ndarray], text: str) -> None:
         """Fails at the first element for which bad, a function from elements to truth, is true."""
-        a = self.r.view(s).reshape(-1)
+        a = self.r.view(s).reshape(-1) if len(s.shape) > 1 else self.elements(s)
         for i in range(0, len(a), _PIECE):
             piece = a[i:i + _PIECE]
             wrong = bad(piece)
@@ -80,7 +86,7 @@ class _Contents:
 
     def bounds(self, s: "Section", low: int, high: int) -> None:
         """Every element is low to high, both included."""
-        a = self.r.view(s).reshape(-1)
+        a = self.r.view(s).reshape(-1) if len(s.shape) > 1 else self.elements(s)
         for i in range(0, len(a), _PIECE):
             piece = a[i:i + _PIECE]
             if int(piece.min()) < low or int(piece.max()) > high:
@@ -89,9 +95,10 @@ class _Contents:
 
     def rising(self, s: "Section") -> None:
         """No element is below the one before."""
-        a = self.r.view(s)
+        a = self.elements(s)
         for i in range(0, max(len(a) - 1, 0), _PIECE):
-            falls = a[i + 1:i + 1 + _PIECE] < a[i:i + _PIECE][:len(a) - 1 - i]
+            piece = a[i:i + 1 + _PIECE]
+            falls = piece[1:] < piece[:-1]
             if falls.any():
                 k = i + 1 + int(np.argmax(falls))
                 self.fail(s, f"element {k} is {a[k]}, the one before {a[k - 1]}")
@@ -100,7 +107,7 @@ class _Contents:
         """Offsets from 0 to end."""
         if s.shape[0] == 0:
             self.fail(s, "no elements, offsets have one at least")
-        a = self.r.view(s)
+        a = self.elements(s)
         if a[0] != 0:
             self.fail(s, f"begins with {a[0]}, must be 0")
         self.rising(s)
@@ -115,6 +122,11 @@ class _Contents:
 
     # The checks, a group of sections each.
 
+    def codecs(self) -> None:
+        for s in self.r.sections:
+            if s.codec == Codec.BITS:  # C49
+                self.r.coded(s)
+
     def nodes(self) -> None:
         n = self.r.num_nodes
         for name in ("nodes.number", "nodes.type", "nodes.row"):  # C3
@@ -126,7 +138,7 @@ class _Contents:
             self.bounds(s, 0, 3)
         row, table = self.get("nodes.row"), self.get("nodes.table")
         if row and table:  # C5
-            rows, t = self.r.view(row), self.r.view(table)
+            rows, t = self.elements(row), self.r.view(table)
             own = self.len("table.rows")
             for i in range(0, n, _PIECE):
                 wrong = (t[i:i + _PIECE] == 1) & (rows[i:i + _PIECE] >= own)
@@ -153,9 +165,11 @@ class _Contents:
                 self.fail(s, f"{s.shape[0]} elements for {num_dst} dst")
             self.offsets(s, edges)
             if indptr:
-                differ = self.r.view(s)[::rels] != self.r.view(indptr)
-                if differ.any():
-                    self.fail(s, f"dst {int(np.argmax(differ))} doesn't start where block.indptr has it")
+                runs, starts = self.elements(s), self.elements(indptr)
+                for i in range(0, num_dst + 1, step := max(1, _PIECE // rels)):
+                    differ = runs[i * rels:(i + step) * rels:rels] != starts[i:i + step]
+                    if differ.any():
+                        self.fail(s, f"dst {i + int(np.argmax(differ))} doesn't start where block.indptr has it")
         for name in ("block.weight", "block.edge_id", "block.time"):  # C10
             if s := self.get(name, layer):
                 self.length(s, edges)
@@ -166,7 +180,7 @@ class _Contents:
             if s.kind is None or not s.name.startswith("coef."):
                 continue
             num_dst, num_src = r.block_size(0 if s.layer == ANY_LAYER else s.layer)
-            if s.layer == ANY_LAYER and s.name in ("coef.src", "coef.dst", "coef.self"):
+            if s.layer == ANY_LAYER and r.space == Space.GLOBAL and s.name in ("coef.src", "coef.dst", "coef.self"):
                 want = r.num_nodes
             else:
                 want = {"coef.src": num_src, "coef.edge": self.len("block.indices", s.layer)}.get(s.name, num_dst)
@@ -271,7 +285,7 @@ class _Contents:
             s = self.get("block.indptr", layer)
             if s is None:
                 raise LayoutError(r.place, f"layer {layer} has no block.indptr")
-            indptr, at = r.view(s), 0
+            indptr, at = self.elements(s), 0
             for h, stated in enumerate(r.layer_edges[layer]):
                 edges = 0
                 if h < r.num_layers - layer:

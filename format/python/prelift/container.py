@@ -7,6 +7,7 @@ opened, and contents (checks.py) the first time in a process that it is used.
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 import struct
@@ -17,11 +18,11 @@ from typing import Iterator
 
 import numpy as np
 
-from . import checks
+from . import bits, checks
 from .errors import ChecksumError, LayoutError, LimitError, MagicError, TruncatedError, VersionError
-from .layout import (ANY_LAYER, BYTE_ORDER_MARK, GROUP_BLOCK, GROUP_TRANSPOSE, HEADER_SIZE, KINDS, LAYERED_GROUPS, MAGIC, MAX_COLUMNS, MAX_HOPS,
+from .layout import (ANY_LAYER, BYTE_ORDER_MARK, CODED_DTYPES, CODED_GROUPS, GROUP_BLOCK, GROUP_TRANSPOSE, HEADER_SIZE, KINDS, LAYERED_GROUPS, MAGIC, MAX_COLUMNS, MAX_HOPS,
                      MAX_LAYERS, MAX_NODES, MAX_RECORDS, MAX_SECTIONS, NUMPY, RECORD_ALIGN, RECORD_HEADER_SIZE, RECORD_MARK, SECTION_ALIGN,
-                     SECTION_ENTRY_SIZE, TABLE_ENTRY_SIZE, VERSION, WITH_COEF, Coef, DType, FileKind, Kind, Part, Space, Task, align)
+                     SECTION_ENTRY_SIZE, TABLE_ENTRY_SIZE, VERSION, WITH_COEF, Codec, Coef, DType, FileKind, Kind, Part, Space, Task, align)
 
 _HEADER = struct.Struct("<8sHHIQQ32s32sQIII8sI")
 _TABLE = struct.Struct("<QQIII4s")
@@ -78,9 +79,10 @@ class Section:
     layer: int
     coef: int
     dtype: DType
+    codec: Codec
     shape: tuple[int, ...]
     offset: int  # in the record
-    size: int
+    size: int  # bytes in the file
     crc: int
 
     @property
@@ -241,7 +243,7 @@ class _Entries:
 class Record:
     """One record with its head parsed and checked (R, S and N of SPEC 9.2).
 
-    ``array(name, layer, coef)`` gives a section as a read-only NumPy view without a copy, None where it is absent.
+    ``array(name, layer, coef)`` gives a section as a read-only NumPy view without a copy (of a coded one, decoded), None where it is absent.
     """
 
     def __init__(self, file: File, index: int) -> None:
@@ -290,8 +292,8 @@ class Record:
             where = f"{place}: section {i} ({kind.name if kind else f'0x{number:04x}'})"
             if dtype not in DType._value2member_map_:
                 raise LayoutError(where, f"element type {dtype}")  # S1
-            if codec:
-                raise VersionError(where, f"codec {codec}, this reader knows 0")  # S2
+            if codec not in Codec._value2member_map_:
+                raise VersionError(where, f"codec {codec}, this reader knows 0 and 1")  # S2
             if any(nonce) or any(tag) or any(reserved):
                 raise LayoutError(where, "nonce, tag and reserved bytes aren't zero")  # S3
             dims = (d0, d1, d2)
@@ -304,8 +306,8 @@ class Record:
                 if size >= 1 << 64 or k > 0 and d > MAX_COLUMNS:
                     raise LimitError(where, f"shape {list(shape)}")  # S5
             # A product may pass 2^64 and come back to 0 with a later dimension of 0: the loop has looked at every step.
-            if plain != size or stored != size:
-                raise LayoutError(where, f"{stored} bytes stored and {plain} plain, its shape gives {size}")  # S6
+            if plain != size or codec == Codec.RAW and stored != size or codec == Codec.BITS and stored < bits.directory_bytes(size // itemsize, itemsize):
+                raise LayoutError(where, f"{stored} bytes stored under codec {codec} and {plain} plain, its shape gives {size}")  # S6
             if kind is None:
                 if not self.file.header.optional:
                     raise LayoutError(where, "unknown section kind")  # S7
@@ -324,7 +326,7 @@ class Record:
             if (number, layer, coef) in seen:
                 raise LayoutError(where, "there are two of this kind, layer and coefficient kind")  # S14
             seen.add((number, layer, coef))
-            sections.append(Section(number, kind, layer, coef, DType(dtype), shape, offset, stored, crc))
+            sections.append(Section(number, kind, layer, coef, DType(dtype), Codec(codec), shape, offset, stored, crc))
         if end != self.entry.size:
             raise LayoutError(place, f"the last section ends at {end}, the record at {self.entry.size}")  # S13
         return sections
@@ -351,6 +353,8 @@ class Record:
             if self.num_seeds > hops[0] or self.num_layers and self.num_seeds != hops[0]:
                 raise LayoutError(place, f"{self.num_seeds} seeds, {hops[0]} nodes of hop 0")  # N7
         for s in self.sections:
+            if s.codec != Codec.RAW and (self.space != Space.LOCAL or s.number >> 8 not in CODED_GROUPS or s.dtype not in CODED_DTYPES):
+                raise LayoutError(f"{place}: {s}", f"codec {s.codec.name.lower()} in a section of this kind, element type or index space")  # N12
             if s.layer != ANY_LAYER and s.layer >= self.num_layers:
                 raise LayoutError(f"{place}: {s}", f"layer {s.layer} of {self.num_layers}")  # N8
             if s.kind is None:
@@ -378,11 +382,23 @@ class Record:
         return self._find.get((checks.number_of(name), layer, coef))
 
     def view(self, s: Section) -> np.ndarray:
-        """The elements of a section as they lie in the file, [s.shape]: read-only, without a copy. bf16 comes as u16."""
+        """The elements of a section, [s.shape], read-only: as they lie in the file, without a copy, or of a coded one decoded anew. bf16 comes as u16."""
+        if s.codec == Codec.BITS:
+            a = self.coded(s)[:].reshape(s.shape)
+            a.flags.writeable = False
+            return a
         a = np.frombuffer(self._data, NUMPY[s.dtype], s.size // NUMPY[s.dtype].itemsize, s.offset) if s.size else np.empty(0, NUMPY[s.dtype])
         a = a.reshape(s.shape)
         a.flags.writeable = False
         return a
+
+    def coded(self, s: Section) -> bits.Coded:
+        """The elements of a section of codec bits. LayoutError where it isn't coded as SPEC 10.2 has it."""
+        stored = np.frombuffer(self._data, np.uint8, s.size, s.offset) if s.size else np.empty(0, np.uint8)
+        try:
+            return bits.Coded(stored, NUMPY[s.dtype], math.prod(s.shape))
+        except ValueError as e:
+            raise LayoutError(f"{self.place}: {s}", str(e)) from None  # C49
 
     def array(self, name: str, layer: int = ANY_LAYER, coef: int = 0) -> np.ndarray | None:
         """view of the section of that kind, layer and coefficient kind; None where there is none. Verifies the record first."""

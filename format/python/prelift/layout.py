@@ -73,6 +73,13 @@ class Coef(enum.IntEnum):
     RELMEAN = 4
 
 
+class Codec(enum.IntEnum):
+    """How the bytes of a section give its array."""
+
+    RAW = 0
+    BITS = 1
+
+
 class DType(enum.IntEnum):
     U8 = 1
     I8 = 2
@@ -158,8 +165,12 @@ BY_NAME: dict[str, Kind] = {k.name: k for k in KINDS.values()}
 # WITH_COEF are the kinds whose sections are of a coefficient kind.
 WITH_COEF = frozenset({"coef.src", "coef.dst", "coef.self", "coef.edge"})
 
-GROUP_BLOCK, GROUP_COEF, GROUP_TRANSPOSE = 0x02, 0x03, 0x04
+GROUP_NODES, GROUP_BLOCK, GROUP_COEF, GROUP_TRANSPOSE = 0x01, 0x02, 0x03, 0x04
 LAYERED_GROUPS = frozenset({GROUP_BLOCK, GROUP_COEF, GROUP_TRANSPOSE})
+
+# What may be of codec bits, in local records.
+CODED_GROUPS = frozenset({GROUP_NODES, GROUP_BLOCK, GROUP_TRANSPOSE})
+CODED_DTYPES = frozenset({DType.I32, DType.I64})
 
 
 def align(n: int, to: int) -> int:

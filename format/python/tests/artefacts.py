@@ -91,7 +91,7 @@ def write_set(dir, g, mode="fanout", fanout=(4, 3), batch_size=32, variants=2, p
     dir.mkdir()
     rng = np.random.default_rng(7)
     snapshot_id, snapshot_key = hashlib.sha256(b"snapshot").digest(), hashlib.sha256(b"snapshot key").digest()
-    params = dict(task="node", mode=mode, transpose="inner", store="packed" if store == "packed" else "ids", dtype=dtype, eval="layerwise", order="random", link_features="auto",
+    params = dict(task="node", mode=mode, transpose="inner", store="packed" if store == "packed" else "ids", dtype=dtype, eval="layerwise", order="random", link_features="auto", index_codec="raw",
                   fanout=list(fanout) if mode == "fanout" else [], norm=list(norm), batch_size=batch_size if mode != "full" else 0, variants=variants if mode != "full" else 1, split=0 if mode != "full" else -1,
                   batches_per_file=per_file, seed="1", hot_rows=hot_rows, group=group)
     hex_id = lambda b: "sha256:" + b.hex()  # noqa: E731

@@ -224,8 +224,8 @@ func sameRecord(got *format.Record, want *record) error {
 	}
 	for i := range specs {
 		s, w := &got.Sections[i], &specs[i]
-		if s.Kind != w.Kind || s.Layer != w.Layer || s.Coef != w.Coef || s.DType != w.DType || !slices.Equal(s.Shape, w.Shape) {
-			return faultf(format.ErrLayout, got.Place(), "section %d is %s %v, the snapshot gives %s %v", i, s.Kind, s.Shape, w.Kind, w.Shape)
+		if s.Kind != w.Kind || s.Layer != w.Layer || s.Coef != w.Coef || s.DType != w.DType || s.Codec != w.Codec || !slices.Equal(s.Shape, w.Shape) {
+			return faultf(format.ErrLayout, got.Place(), "section %d is %s %v of codec %s, the snapshot gives %s %v of %s", i, s.Kind, s.Shape, s.Codec, w.Kind, w.Shape, w.Codec)
 		}
 		data := w.Data
 		if data == nil && w.Write != nil {

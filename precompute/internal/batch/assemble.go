@@ -20,6 +20,8 @@ type assembler struct {
 	coefs      arena[float32]
 	offsets    arena[int64]
 	indices    arena[int32]
+	coded      [][]byte // memory of sections of codec bits, of which numCoded are in use
+	numCoded   int
 	labelClass []int32
 	labelBits  []uint8
 	labelValue []float32
@@ -70,11 +72,42 @@ func (a *assembler) reset(h format.RecordHeader) {
 	a.coefs.reset()
 	a.offsets.reset()
 	a.indices.reset()
+	a.numCoded = 0
 	a.record = record{header: h, sections: a.record.sections[:0]}
 }
 
 func (a *assembler) add(specs ...format.SectionSpec) {
 	a.record.sections = append(a.record.sections, specs...)
+}
+
+// codedBuffer is memory for one coded section, nil where the set isn't to have any.
+func (a *assembler) codedBuffer() *[]byte {
+	if a.params.IndexCodec != CodecBits {
+		return nil
+	}
+	if a.numCoded == len(a.coded) {
+		a.coded = append(a.coded, nil)
+	}
+	a.numCoded++
+	return &a.coded[a.numCoded-1]
+}
+
+// addInt32s adds integers of a batch, under the set's codec.
+func (a *assembler) addInt32s(kind format.Kind, layer uint16, v []int32) {
+	if buf := a.codedBuffer(); buf != nil {
+		a.add(format.Int32BitsSection(kind, layer, v, buf))
+	} else {
+		a.add(format.Int32Section(kind, layer, v))
+	}
+}
+
+// addInt64s is addInt32s for i64.
+func (a *assembler) addInt64s(kind format.Kind, layer uint16, v []int64) {
+	if buf := a.codedBuffer(); buf != nil {
+		a.add(format.Int64BitsSection(kind, layer, v, buf))
+	} else {
+		a.add(format.Int64Section(kind, layer, v))
+	}
 }
 
 // draw draws a batch of modes fanout and labor; it is valid until the next one. Seeds of a batch are ascending, so
@@ -107,18 +140,18 @@ func (a *assembler) batch(number int) *record {
 		Number: uint32(number), Variant: uint32(variant), NumLayers: len(b.Layers), NumSeeds: uint64(len(seeds)),
 		HopNodes: hopNodes(b), LayerEdges: layerEdges(b),
 	})
-	a.add(format.Int32Section(format.NodesNumber, format.AnyLayer, b.Nodes))
+	a.addInt32s(format.NodesNumber, format.AnyLayer, b.Nodes)
 	for l := range b.Layers {
 		a.layer(uint16(l), &b.Layers[l], b.HopNodes[len(b.Layers)-l])
 	}
-	a.finish(b.Nodes, len(seeds))
+	a.finish(b.Nodes, b.HopNodes[len(b.Layers)-1], len(seeds))
 	return &a.record
 }
 
-// finish adds what belongs to the nodes of a batch, and to its seeds, the first of them.
-func (a *assembler) finish(nodes []int32, numSeeds int) {
+// finish adds what belongs to the nodes of a batch, to those of them that are dst, and to its seeds, the first of them.
+func (a *assembler) finish(nodes []int32, numDst, numSeeds int) {
 	for i := range a.norms {
-		a.nodeCoefs(&a.norms[i], nodes)
+		a.nodeCoefs(&a.norms[i], nodes, numDst)
 	}
 	a.labels(nodes[:numSeeds])
 	a.nodes = nodes
@@ -132,7 +165,8 @@ func (a *assembler) finish(nodes []int32, numSeeds int) {
 
 // layer adds the block of a layer with all that belongs to it alone.
 func (a *assembler) layer(l uint16, block *sample.Layer, numSrc int) {
-	a.add(format.Int64Section(format.BlockIndptr, l, block.Indptr), format.Int32Section(format.BlockIndices, l, block.Indices))
+	a.addInt64s(format.BlockIndptr, l, block.Indptr)
+	a.addInt32s(format.BlockIndices, l, block.Indices)
 	for i := range a.norms {
 		if n := &a.norms[i]; n.Edge != nil {
 			edge := a.coefs.take(len(block.Entries))
@@ -172,10 +206,9 @@ func hasImportance(p *format.BatchParams, layer int) bool {
 func (a *assembler) transpose(l uint16, indptr []int64, indices []int32, numSrc int) {
 	tIndptr, tIndices, tEdge := a.offsets.take(numSrc+1), a.indices.take(len(indices)), a.offsets.take(len(indices))
 	transpose(indptr, indices, tIndptr, tIndices, tEdge)
-	a.add(
-		format.Int64Section(format.TransposeIndptr, l, tIndptr),
-		format.Int32Section(format.TransposeIndices, l, tIndices),
-		format.Int64Section(format.TransposeEdge, l, tEdge))
+	a.addInt64s(format.TransposeIndptr, l, tIndptr)
+	a.addInt32s(format.TransposeIndices, l, tIndices)
+	a.addInt64s(format.TransposeEdge, l, tEdge)
 }
 
 // transpose fills the rows of the transposed block: row s lists the dst of s ascending,
@@ -201,11 +234,16 @@ func transpose(indptr []int64, indices []int32, tIndptr []int64, tIndices []int3
 	}
 }
 
-// nodeCoefs adds the factors of a kind for the nodes of a batch.
-func (a *assembler) nodeCoefs(n *coefNorm, nodes []int32) {
+// nodeCoefs adds the factors of a kind for the nodes of a batch: as src for all of them, as dst for the first numDst,
+// which are those of the widest block.
+func (a *assembler) nodeCoefs(n *coefNorm, nodes []int32, numDst int) {
 	for _, part := range n.parts() {
-		values := a.coefs.take(len(nodes))
-		for i, v := range nodes {
+		of := nodes[:numDst]
+		if part.kind == format.CoefSrc {
+			of = nodes
+		}
+		values := a.coefs.take(len(of))
+		for i, v := range of {
 			values[i] = part.values[v]
 		}
 		a.add(format.Float32Section(part.kind, format.AnyLayer, n.coef, values))

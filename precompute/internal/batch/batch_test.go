@@ -286,7 +286,7 @@ func TestShapes(t *testing.T) {
 					p.Fanout, p.BatchSize, p.Norm, p.Order = []int{3, -1, 2}, 3, []string{"sum", "none", "mean", "gcn"}, sample.Locality
 				}),
 				params(func(p *format.BatchParams) {
-					p.Fanout, p.BatchesPerFile, p.BatchSize, p.Eval, p.Norm, p.LinkFeatures = []int{0}, 2, 2, None, []string{"none"}, None
+					p.Fanout, p.BatchesPerFile, p.BatchSize, p.Eval, p.Norm, p.LinkFeatures, p.IndexCodec = []int{0}, 2, 2, None, []string{"none"}, None, CodecRaw
 				}),
 			} {
 				dir, m, plan := build(t, snap, p, Options{Threads: 2})
@@ -566,6 +566,44 @@ func TestTranspose(t *testing.T) {
 	}
 }
 
+// TestIndexCodecs: a batch holds the same arrays under either codec, in less than half the bytes of its integers under bits.
+func TestIndexCodecs(t *testing.T) {
+	t.Parallel()
+	snap := randomGraph(3000, 30000).open(t)
+	arrays, sizes := map[string][]string{}, map[string]int64{}
+	for _, codec := range []string{CodecRaw, CodecBits} {
+		dir, m, _ := build(t, snap, params(func(p *format.BatchParams) {
+			p.Fanout, p.BatchSize, p.Variants, p.IndexCodec, p.Transpose = []int{5, 5, 5}, 300, 1, codec, TransposeAll
+		}), Options{})
+		batches(t, dir, m, func(r *format.Record) {
+			for i := range r.Sections {
+				s := &r.Sections[i]
+				name := fmt.Sprintf("batch %d %s layer %d %s %v: ", r.Number, s.Kind, int16(s.Layer), s.Coef, s.Shape)
+				switch s.DType {
+				case format.I32:
+					name += fmt.Sprint(r.Int32s(s.Kind, s.Layer))
+				case format.I64:
+					name += fmt.Sprint(r.Int64s(s.Kind, s.Layer))
+				default:
+					arrays[codec] = append(arrays[codec], name+fmt.Sprint(s.Bytes()))
+					continue
+				}
+				arrays[codec] = append(arrays[codec], name)
+				sizes[codec] += int64(s.SizeBytes)
+			}
+		})
+		if m.Params.IndexCodec != codec {
+			t.Errorf("the manifest has index codec %q, want %q", m.Params.IndexCodec, codec)
+		}
+	}
+	if !slices.Equal(arrays[CodecRaw], arrays[CodecBits]) {
+		t.Error("the batches have other arrays under bits than raw")
+	}
+	if sizes[CodecBits]*2 > sizes[CodecRaw] {
+		t.Errorf("integers take %d bytes under bits, %d raw", sizes[CodecBits], sizes[CodecRaw])
+	}
+}
+
 // TestStar is the graph of case 47: one hub with 200,000 leaves.
 func TestStar(t *testing.T) {
 	t.Parallel()
@@ -639,6 +677,7 @@ func TestResolve(t *testing.T) {
 		{"eval", testGraph{}, func(p *format.BatchParams) { p.Eval = "" }, `--eval ""`},
 		{"order", testGraph{}, func(p *format.BatchParams) { p.Order = "bfs" }, `--order "bfs"`},
 		{"link features", testGraph{}, func(p *format.BatchParams) { p.LinkFeatures = "hard" }, `--link-features "hard"`},
+		{"index codec", testGraph{}, func(p *format.BatchParams) { p.IndexCodec = "zstd" }, `--index-codec "zstd": want bits, raw`},
 		{"packed without features", testGraph{}, func(p *format.BatchParams) { p.Store = StorePacked }, "no features to pack"},
 		{"packed full", testGraph{features: 2}, func(p *format.BatchParams) { p.Store, p.Mode = StorePacked, ModeFull }, "--store packed"},
 		{"no labels", testGraph{labels: "none"}, nil, "no labels"},

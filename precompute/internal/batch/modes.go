@@ -411,9 +411,9 @@ func (a *assembler) subgraph(number int) *record {
 		Number: uint32(number), Variant: uint32(variant), NumSeeds: uint64(g.NumSeeds),
 		HopNodes: []uint64{uint64(len(g.Nodes))}, LayerEdges: []uint64{},
 	})
-	a.add(format.Int32Section(format.NodesNumber, format.AnyLayer, g.Nodes))
+	a.addInt32s(format.NodesNumber, format.AnyLayer, g.Nodes)
 	a.layer(format.AnyLayer, &sample.Layer{Indptr: g.Indptr, Indices: g.Indices, Importance: g.Importance, Entries: g.Entries}, len(g.Nodes))
-	a.finish(g.Nodes, g.NumSeeds)
+	a.finish(g.Nodes, len(g.Nodes), g.NumSeeds)
 	return &a.record
 }
 

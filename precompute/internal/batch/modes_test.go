@@ -600,7 +600,10 @@ func TestVerifyFindsModeFaults(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p, _, err := Resolve(context.Background(), snap, (&modeCase{change: c.change}).of(10), Options{})
+			p, _, err := Resolve(context.Background(), snap, (&modeCase{change: func(p *format.BatchParams) {
+				p.IndexCodec = CodecRaw // the faults are put in by place
+				c.change(p)
+			}}).of(10), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

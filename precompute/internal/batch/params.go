@@ -37,6 +37,12 @@ const (
 	LinkCopy = "copy"
 )
 
+// Words of BatchParams.IndexCodec: the codecs of format by name.
+var (
+	CodecRaw  = format.CodecRaw.String()
+	CodecBits = format.CodecBits.String()
+)
+
 // SplitUnset as BatchParams.Split asks for the only split column.
 const SplitUnset = -1
 
@@ -62,7 +68,7 @@ func Defaults() format.BatchParams {
 	return format.BatchParams{
 		Task: TaskNode, Mode: ModeFanout, Fanout: []int{10, 5}, BatchSize: 1024, Variants: 4,
 		Norm: []string{"gcn", "mean"}, Transpose: Auto, Store: Auto, DType: "f32", Eval: EvalLayerwise,
-		Split: SplitUnset, Order: Auto, Seed: 1, BatchesPerFile: 64, LinkFeatures: Auto, HubCap: DefaultHubCap,
+		Split: SplitUnset, Order: Auto, Seed: 1, BatchesPerFile: 64, LinkFeatures: Auto, IndexCodec: CodecBits, HubCap: DefaultHubCap,
 	}
 }
 
@@ -84,6 +90,7 @@ func checkParams(snap *snapshot.Snapshot, p format.BatchParams) (format.BatchPar
 		{"eval", p.Eval, []string{EvalLayerwise, None}},
 		{"order", p.Order, []string{Auto, sample.Locality, sample.Random}},
 		{"link-features", p.LinkFeatures, []string{Auto, LinkCopy, None}},
+		{"index-codec", p.IndexCodec, []string{CodecBits, CodecRaw}},
 	} {
 		if !slices.Contains(word.allowed, word.value) {
 			return p, paramErrorf("--%s %q: want %s", word.flag, word.value, strings.Join(word.allowed, ", "))
@@ -171,7 +178,7 @@ func checkFull(p format.BatchParams) (format.BatchParams, error) {
 	}
 	p.Fanout, p.BatchSize, p.Variants = []int{}, 0, 1
 	p.Transpose, p.Store, p.Eval, p.Order = TransposeAll, StoreIDs, EvalLayerwise, sample.Random
-	p.Split, p.Seed = SplitUnset, 0
+	p.Split, p.Seed, p.IndexCodec = SplitUnset, 0, CodecRaw
 	return p, nil
 }
 

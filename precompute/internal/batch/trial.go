@@ -138,8 +138,8 @@ func try(ctx context.Context, plan *Plan, opt TrialOptions) (*Trial, error) {
 	}
 	defer job.Abort(false)
 	t := &Trial{Params: plan.source.params, Plan: plan}
-	w := &writer{job: job, opt: Options{Threads: opt.Threads}, source: plan.source}
-	shards := w.shards()
+	w := &writer{job: job, opt: Options{Threads: opt.Threads}, source: plan.source, part: wholeSet}
+	shards := plan.source.shards()
 	t.Workers = min(opt.Threads, len(shards))
 
 	// All workers at once, as Write has them: they share the processor's caches and the disk.

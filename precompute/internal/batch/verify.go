@@ -129,6 +129,9 @@ func (s *set) checkManifest() error {
 	if _, err := coefKinds(p); err != nil {
 		return faultf(format.ErrLayout, s.place, "%v", err)
 	}
+	if p.IndexCodec != CodecRaw && (p.IndexCodec != CodecBits || p.Mode == ModeFull) {
+		return faultf(format.ErrLayout, s.place, "index codec %q with mode %s", p.IndexCodec, p.Mode)
+	}
 	for _, k := range p.Fanout {
 		if k < -1 {
 			return faultf(format.ErrLayout, s.place, "fanout %d", k)
@@ -499,7 +502,11 @@ func (s *set) kinds() []format.Coef {
 func (s *set) checkSections(r *format.Record, want []sectionName) error {
 	have := map[sectionName]bool{}
 	for i := range r.Sections {
-		have[sectionName{r.Sections[i].Kind, r.Sections[i].Layer, r.Sections[i].Coef}] = true
+		c := &r.Sections[i]
+		have[sectionName{c.Kind, c.Layer, c.Coef}] = true
+		if c.Codec != format.CodecRaw && c.Codec.String() != s.m.Params.IndexCodec {
+			return faultf(format.ErrLayout, r.Place(), "%s is of codec %s in a set of index codec %s", c.Kind, c.Codec, s.m.Params.IndexCodec)
+		}
 	}
 	for _, name := range want {
 		if !have[name] {
@@ -680,7 +687,7 @@ func (s *set) checkCoefs(r *format.Record) error {
 				return faultf(format.ErrLayout, r.Place(), "%s[%d] of %s is %g", c.Kind, k, c.Coef, x)
 			}
 		}
-		if s.coefs == nil || nodes == nil || c.Kind == format.CoefEdge {
+		if s.coefs == nil || nodes == nil || c.Kind == format.CoefEdge { // else values are of the first of nodes, or of all
 			continue
 		}
 		table := s.coefs.Float32s(c.Kind, format.AnyLayer, c.Coef)

@@ -28,6 +28,7 @@ func faultSet(t *testing.T) (*snapshot.Snapshot, format.BatchParams) {
 	p := params(func(p *format.BatchParams) {
 		p.Fanout, p.BatchSize, p.Variants, p.BatchesPerFile = []int{3, 2}, 10, 2, 2
 		p.Norm, p.Transpose, p.Store, p.Split, p.Order = []string{"gcn", "mean", "sum"}, TransposeAll, StorePacked, 0, sample.Random
+		p.IndexCodec = CodecRaw // faults are put into the numbers as they are
 	})
 	snap := g.open(t)
 	p, _, err := Resolve(context.Background(), snap, p, Options{})
@@ -131,6 +132,14 @@ func TestVerifyFindsFaults(t *testing.T) {
 		batch0("split", func(r *copied) { r.Split = format.PartValid }),
 		batch0("split column", func(r *copied) { r.SplitColumn = 1 }),
 		batch0("task", func(r *copied) { r.Task = format.TaskLink }),
+		batch0("codec", func(r *copied) {
+			nodes := &r.sections[r.find(format.NodesNumber, any, 0)]
+			numbers := make([]int32, len(nodes.Data)/4)
+			for i := range numbers {
+				numbers[i] = int32(binary.LittleEndian.Uint32(nodes.Data[4*i:]))
+			}
+			*nodes = format.Int32BitsSection(format.NodesNumber, any, numbers, new([]byte))
+		}),
 		// Nodes and seeds.
 		batch0("node twice", func(r *copied) { r.set(format.NodesNumber, any, 0, 12, r.word(format.NodesNumber, any, 0, 11)) }),
 		batch0("node out of range", func(r *copied) { r.set(format.NodesNumber, any, 0, 3, 60) }),
@@ -306,7 +315,7 @@ func rewrite(t *testing.T, path string, header func(h *format.Header), change fu
 		}
 		records[i] = &copied{RecordHeader: r.RecordHeader}
 		for _, s := range r.Sections {
-			records[i].sections = append(records[i].sections, format.SectionSpec{Kind: s.Kind, Layer: s.Layer, Coef: s.Coef, DType: s.DType, Shape: s.Shape, Data: append([]byte{}, s.Bytes()...)})
+			records[i].sections = append(records[i].sections, format.SectionSpec{Kind: s.Kind, Layer: s.Layer, Coef: s.Coef, DType: s.DType, Shape: s.Shape, Codec: s.Codec, StoredBytes: s.SizeBytes, Data: append([]byte{}, s.Bytes()...)})
 		}
 	}
 	change(records)

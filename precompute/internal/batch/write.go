@@ -24,32 +24,44 @@ func SetKey(snapshotID format.Digest, p format.BatchParams) (format.Digest, erro
 // over. What is written depends on the snapshot and the parameters alone. The job is over when
 // Write returns without an error; after one the caller ends it (format.Job.Abort).
 func Write(ctx context.Context, job *format.Job, snap *snapshot.Snapshot, p format.BatchParams, opt Options) (format.Digest, *format.BatchSet, error) {
-	var none format.Digest
-	w := &writer{job: job, opt: opt}
-	err := format.Guard(snap.Dir, func() (err error) {
-		if w.source, err = sourceOf(snap, p, opt.Plan); err != nil {
-			return err
-		}
-		return w.source.listPPR(ctx, &opt)
-	})
+	w, err := newWriter(job, snap, p, opt)
 	if err != nil {
-		return none, nil, err
+		return format.Digest{}, nil, err
 	}
-	if w.setKey, err = SetKey(snap.ID, w.source.params); err != nil {
-		return none, nil, err
+	if err := w.write(ctx); err != nil {
+		return format.Digest{}, nil, err
 	}
-	if err := w.writeShards(ctx); err != nil {
-		return none, nil, err
-	}
-	if err := w.linkFiles(ctx); err != nil {
-		return none, nil, err
-	}
-	m, err := w.manifest()
-	if err != nil {
-		return none, nil, err
+	m := w.source.manifest(w.setKey)
+	if err := addFiles(m, w.files, job.Path); err != nil {
+		return format.Digest{}, nil, err
 	}
 	id, err := job.Publish(m, checkOpens)
 	return id, m, err
+}
+
+func newWriter(job *format.Job, snap *snapshot.Snapshot, p format.BatchParams, opt Options) (*writer, error) {
+	w := &writer{job: job, opt: opt, part: wholeSet}
+	err := format.Guard(snap.Dir, func() (err error) {
+		w.source, err = sourceOf(snap, p, opt.Plan)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	w.setKey, err = SetKey(snap.ID, w.source.params)
+	return w, err
+}
+
+// write writes the files of the part.
+func (w *writer) write(ctx context.Context) error {
+	err := format.Guard(w.source.snap.Dir, func() error { return w.source.listPPR(ctx, &w.opt) })
+	if err != nil {
+		return err
+	}
+	if err := w.writeShards(ctx); err != nil {
+		return err
+	}
+	return w.linkFiles(ctx)
 }
 
 // checkOpens is what a reader does first with a set.
@@ -67,6 +79,7 @@ type writer struct {
 	opt    Options
 	source *source
 	setKey format.Digest
+	part   Part // whose files are written
 
 	done     atomic.Int64 // records written
 	progress sync.Mutex
@@ -85,8 +98,7 @@ type shard struct {
 
 // shards lists every file but the linked ones. Which batch is in which file follows from
 // its number alone.
-func (w *writer) shards() []shard {
-	s := w.source
+func (s *source) shards() []shard {
 	list := cutShards(s.numBatches(), s.params.BatchesPerFile, format.FileBatches, format.BatchFile, (*assembler).training)
 	if s.numEvalBlocks() > 0 {
 		list = append(list, cutShards(s.numEvalBlocks(), s.params.BatchesPerFile, format.FileEval, format.EvalFile, (*assembler).eval)...)
@@ -119,7 +131,7 @@ func (w *writer) writeShards(ctx context.Context) error {
 	if err := w.source.findHot(ctx, w.opt.threads(), w.opt.Progress); err != nil {
 		return err
 	}
-	shards, total := w.shards(), int64(0)
+	shards, total := w.part.of(w.source.shards()), int64(0)
 	for _, s := range shards {
 		total += int64(s.last - s.first)
 	}
@@ -189,6 +201,9 @@ func (w *writer) report(numRecords, total int64) {
 // linkFiles puts the snapshot's tables into the set and checks that they are what the
 // snapshot's manifest says.
 func (w *writer) linkFiles(ctx context.Context) error {
+	if !w.part.linksFiles() {
+		return nil
+	}
 	mode := Auto
 	if w.opt.CopyFiles {
 		mode = LinkCopy
@@ -216,18 +231,17 @@ func (w *writer) linkFiles(ctx context.Context) error {
 	return nil
 }
 
-// manifest says what is in the files. Totals come from the heads of the shards as they
-// are on disk, so that those taken over count like the others.
-func (w *writer) manifest() (*format.BatchSet, error) {
-	s, sm := w.source, &w.source.snap.Manifest
+// manifest returns the manifest of the set as far as it is known before anything is written: without files and what is counted in
+// them (addFiles).
+func (s *source) manifest(setKey format.Digest) *format.BatchSet {
+	sm := &s.snap.Manifest
 	m := &format.BatchSet{
 		Kind: format.KindBatchSet, FormatVersion: format.Version,
-		SnapshotID: s.snap.ID, SnapshotKey: sm.SetKey, SetKey: w.setKey, Params: s.params,
+		SnapshotID: s.snap.ID, SnapshotKey: sm.SetKey, SetKey: setKey, Params: s.params,
 		NumNodes: sm.NumNodes, NumFeatures: sm.NumFeatures, LabelTask: string(sm.Task), NumClasses: sm.NumClasses,
 		Splits: sm.Splits, Directed: sm.Params.Direction == snapshot.Directed, Weighted: sm.Weighted,
 		NumLayers: len(s.params.Fanout), NumBatches: format.Int(s.numBatches()), BatchesPerVariant: format.Int(s.batchesPerVariant()),
-		NumSeeds: format.Int(s.numSeeds()), FeatureTableBytes: format.Int(featureTableBytes(s.snap)),
-		Files: slices.SortedFunc(slices.Values(w.files), func(a, b format.FileInfo) int { return cmp.Compare(a.Name, b.Name) }),
+		NumSeeds: format.Int(s.numSeeds()), NumEvalBlocks: format.Int(s.numEvalBlocks()), FeatureTableBytes: format.Int(featureTableBytes(s.snap)),
 	}
 	for _, f := range sm.Files {
 		if f.Name == snapshot.FeaturesFile {
@@ -235,14 +249,33 @@ func (w *writer) manifest() (*format.BatchSet, error) {
 		}
 	}
 	m.RowError = s.table.error
+	return m
+}
+
+// addFiles lists all files of the set in its manifest, with what they hold. Totals come from the heads of the shards as they
+// are on disk, so that those taken over count like the others. path is where a file is.
+func addFiles(m *format.BatchSet, files []format.FileInfo, path func(name string) string) error {
+	m.Files = slices.SortedFunc(slices.Values(files), func(a, b format.FileInfo) int { return cmp.Compare(a.Name, b.Name) })
+	t, err := totalsOf(m, path)
+	if err != nil {
+		return err
+	}
+	t.enter(m)
+	return nil
+}
+
+// totalsOf adds up the heads of the shards among the manifest's files.
+func totalsOf(m *format.BatchSet, path func(name string) string) (*totals, error) {
 	t := newTotals(m.NumLayers)
-	for _, shard := range w.shards() {
-		if err := t.addFile(w.job.Path(shard.name)); err != nil {
+	for _, f := range m.Files {
+		if groupOf(f.Name) == GroupLinked {
+			continue
+		}
+		if err := t.addFile(path(f.Name), m.SetKey); err != nil {
 			return nil, err
 		}
 	}
-	t.enter(m)
-	return m, nil
+	return t, nil
 }
 
 // totals adds up the heads of shards.
@@ -259,13 +292,16 @@ func newTotals(numLayers int) *totals {
 	return &totals{maxima: format.BatchMaxima{LayerEdges: make([]format.Int, max(numLayers, 1))}}
 }
 
-// addFile adds a file of training batches, evaluation blocks or coefficients.
-func (t *totals) addFile(path string) error {
+// addFile adds a file of training batches, evaluation blocks or coefficients, which must be of that set.
+func (t *totals) addFile(path string, setKey format.Digest) error {
 	f, err := format.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
+	if f.Header.SetKey != setKey {
+		return faultf(format.ErrMismatch, f.Name(), "set key is %s, the set's is %s", format.Digest(f.Header.SetKey).Hex()[:16], setKey.Hex()[:16])
+	}
 	return t.add(f)
 }
 

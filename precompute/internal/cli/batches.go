@@ -26,6 +26,9 @@ type batchesFlags struct {
 	mem              string
 	memBytes         int64
 	dryRun           bool
+	shard            string
+	part             *batch.Part // of shard; nil for the whole set
+	merge            bool
 }
 
 func batchesCommand(env *command.Env) *cobra.Command {
@@ -40,7 +43,9 @@ func batchesCommand(env *command.Env) *cobra.Command {
   precompute batches --snapshot snap --out set --mode full
   precompute batches --snapshot snap --out set --mode labor --fanout 10,10
   precompute batches --snapshot snap --out set --mode cluster --cluster-size 256 --clusters-per-batch 16
-  precompute batches --snapshot snap --out set --mode ppr --top-k 32 --ppr-select batch`,
+  precompute batches --snapshot snap --out set --mode ppr --top-k 32 --ppr-select batch
+  precompute batches --snapshot snap --out set --shard 0/2   (and 1/2, at the same time or elsewhere)
+  precompute batches --snapshot snap --out set --merge       (the two parts to one set)`,
 		RunE: func(c *cobra.Command, _ []string) error { return runBatches(c, env, f) },
 	}
 	fl := c.Flags()
@@ -63,8 +68,11 @@ func batchesCommand(env *command.Env) *cobra.Command {
 	fl.StringVar(&p.Order, "order", p.Order, "order of the seeds: auto, locality or random")
 	fl.Int64Var(&f.seed, "seed", int64(p.Seed), "seed of every draw")
 	fl.IntVar(&p.BatchesPerFile, "batches-per-file", p.BatchesPerFile, "batches in a file")
+	fl.StringVar(&p.IndexCodec, "index-codec", p.IndexCodec, "how node lists and blocks are stored: bits (less than half as large, decoded as batches load) or raw (used where it is mapped)")
 	fl.StringVar(&p.LinkFeatures, "link-features", p.LinkFeatures, "feature table in the set: auto (reflink, hard link or copy), copy or none")
 	fl.Float64Var(&f.maxAmplification, "max-amplification", 0, "most bytes of one variant over bytes of the feature table; 0 for no bound")
+	fl.StringVar(&f.shard, "shard", "", "write part `i/n` of the set (i from 0) into OUT.parts; auto/n takes i from "+batch.IndexVariable)
+	fl.BoolVar(&f.merge, "merge", false, "check the parts that --shard wrote with the same flags, and publish the set")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print what would be written, and write nothing")
 	fl.StringVar(&f.mem, "mem", memAuto, "most `memory` for buffers, as 4G; auto is three quarters of what is free")
 	threadsFlag(c, &f.threads)
@@ -80,6 +88,7 @@ type batchesResult struct {
 	ID                *format.Digest `json:"id"` // null after --dry-run
 	SnapshotID        format.Digest  `json:"snapshot_id"`
 	Out               string         `json:"out"`
+	Shard             string         `json:"shard,omitempty"` // i/n; counts and bytes are then of the part
 	UpToDate          bool           `json:"up_to_date"`
 	Seconds           float64        `json:"seconds"`
 	NumBatches        int64          `json:"num_batches"`
@@ -120,22 +129,16 @@ func runBatches(c *cobra.Command, env *command.Env, f *batchesFlags) error {
 	inputs := []string{filepath.Join(f.snapshot, format.ManifestName)}
 	r := &batchesResult{Kind: format.KindBatchSet, Out: f.out}
 	if !f.dryRun {
-		id, fresh, err := format.UpToDate(c.Context(), f.out, format.KindBatchSet, key, inputs)
-		if err != nil {
+		if done, err := f.upToDate(c, env, r, key, inputs, start); done || err != nil {
 			return err
-		}
-		if fresh {
-			_, m, err := format.ReadBatchSet(f.out)
-			if err != nil {
-				return err
-			}
-			r.UpToDate = true
-			return f.print(env, r, &id, m, start)
 		}
 	}
 	stamps, err := format.StampInputs(c.Context(), inputs, nil)
 	if err != nil {
 		return err
+	}
+	if f.merge {
+		return f.mergeParts(c, env, r, key, stamps, start)
 	}
 	snap, err := snapshot.Open(f.snapshot)
 	if err != nil {
@@ -152,12 +155,15 @@ func runBatches(c *cobra.Command, env *command.Env, f *batchesFlags) error {
 	}
 	r.Predicted = &predicted{plan.Exact, plan.Bytes, plan.BytesPerVariant, plan.EvalBytes, plan.Amplification}
 	env.Progress.Done()
-	fmt.Fprintln(env.Err, planText(&params, plan))
+	fmt.Fprintln(env.Err, planText(&params, plan)+f.partText(plan))
 	if f.dryRun {
 		return f.print(env, r, nil, plannedSet(snap, params, plan), start)
 	}
 	f.modes.noteUnused(c, env, &f.params)
 	opt.Plan = plan
+	if f.part != nil {
+		return f.writePart(c, env, r, snap, params, opt, key, stamps, start)
+	}
 	id, m, err := f.write(c, snap, params, opt, key, stamps)
 	if err != nil {
 		return err
@@ -178,9 +184,31 @@ func (f *batchesFlags) write(c *cobra.Command, snap *snapshot.Snapshot, params f
 	job.Remember(key, stamps)
 	id, m, err := batch.Write(c.Context(), job, snap, params, opt)
 	if err != nil {
-		job.Abort(c.Context().Err() != nil)
+		err = abort(c, job, err)
 	}
 	return id, m, paramError(err)
+}
+
+// upToDate answers where the set, or the part asked for, is there already, of the same request and snapshot.
+func (f *batchesFlags) upToDate(c *cobra.Command, env *command.Env, r *batchesResult, key format.Digest, inputs []string, start time.Time) (done bool, err error) {
+	id, fresh, err := format.UpToDate(c.Context(), f.out, format.KindBatchSet, key, inputs)
+	if err != nil {
+		return false, err
+	}
+	if !fresh {
+		return f.partUpToDate(c, env, r, key, inputs, start)
+	}
+	_, m, err := format.ReadBatchSet(f.out)
+	if err != nil {
+		return false, err
+	}
+	if f.merge {
+		if err := batch.DiscardParts(f.out); err != nil {
+			return false, err
+		}
+	}
+	r.UpToDate = true
+	return true, f.print(env, r, &id, m, start)
 }
 
 func (f *batchesFlags) check() error {
@@ -191,6 +219,9 @@ func (f *batchesFlags) check() error {
 		return err
 	}
 	f.out = filepath.Clean(f.out)
+	if err := f.checkShard(); err != nil {
+		return err
+	}
 	if !(f.maxAmplification >= 0) || math.IsInf(f.maxAmplification, 0) {
 		return command.Usage("--max-amplification %v: want 0 or more", f.maxAmplification)
 	}
@@ -213,6 +244,10 @@ func (f *batchesFlags) key() (format.Digest, error) {
 		Params           format.BatchParams
 		MaxAmplification float64
 	}{format.KindBatchSet, format.Version, f.params, f.maxAmplification})
+}
+
+func (f *batchesFlags) request() batch.Request {
+	return batch.Request{Params: f.params, MaxAmplification: f.maxAmplification}
 }
 
 func (f *batchesFlags) print(env *command.Env, r *batchesResult, id *format.Digest, m *format.BatchSet, start time.Time) error {

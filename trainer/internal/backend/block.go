@@ -16,7 +16,7 @@ type Block struct {
 	Indices        []int32 // [edges], src of each edge
 
 	// The transpose, nil where the batch set doesn't store it: row s lists the edges that
-	// leave src s. TEdge[t] is the position in Indices of the t-th.
+	// leave src s. TEdge[t] is the position in Indices of the t-th; it may be nil where Coef.Edge is.
 	TIndptr  []int64 // [NumSrc+1]
 	TIndices []int32 // [edges], dst of each edge
 	TEdge    []int64 // [edges]
@@ -58,7 +58,7 @@ func CheckSpMMBackward(dx Matrix, blk *Block, c *Coef, dout Matrix) {
 	if blk.DstStart != 0 {
 		panic("backend: SpMMBackward: an evaluation block has no gradient")
 	}
-	if len(blk.TIndptr) != blk.NumSrc+1 || len(blk.TIndices) != len(blk.Indices) || len(blk.TEdge) != len(blk.Indices) {
+	if len(blk.TIndptr) != blk.NumSrc+1 || len(blk.TIndices) != len(blk.Indices) || c.Edge != nil && len(blk.TEdge) != len(blk.Indices) {
 		panic(fmt.Sprintf("backend: SpMMBackward: transpose of %d rows, %d indices, %d edges on a block of %d src, %d edges",
 			len(blk.TIndptr)-1, len(blk.TIndices), len(blk.TEdge), blk.NumSrc, len(blk.Indices)))
 	}

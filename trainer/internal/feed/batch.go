@@ -28,9 +28,18 @@ type Batch struct {
 	LoadTime   time.Duration // head, sections, and on first use verification
 	GatherTime time.Duration // copying the feature rows; 0 for views
 
-	rows   []float32 // the slot's gather buffer
-	record *format.Record
-	give   chan<- *Batch
+	rows    []float32    // the slot's gather buffer
+	numbers []int32      // and memory for what is coded in the file: node numbers,
+	coded   []codedBlock // and blocks, one each of Blocks
+	record  *format.Record
+	give    chan<- *Batch
+}
+
+// codedBlock is memory for the integers of a block that the file holds coded. It grows with the first batches, to the
+// largest; a block that isn't coded needs none.
+type codedBlock struct {
+	indptr, tIndptr, tEdge []int64
+	indices, tIndices      []int32
 }
 
 // Release gives the batch's slot back to the loader. Nothing of the batch may be used
@@ -124,8 +133,8 @@ func (s *Set) checkBatchFirst(r *format.Record) error {
 	if s.Full() {
 		return nil
 	}
-	if numbers := r.Int32s(format.NodesNumber, format.AnyLayer); uint64(len(numbers)) != r.NumNodes() {
-		return fmt.Errorf("%s: %w: %d node numbers for %d nodes", r.Place(), format.ErrLayout, len(numbers), r.NumNodes())
+	if numbers := r.Find(format.NodesNumber, format.AnyLayer, format.CoefNone); numbers == nil || numbers.NumElements() != r.NumNodes() {
+		return fmt.Errorf("%s: %w: no node number for each of %d nodes", r.Place(), format.ErrLayout, r.NumNodes())
 	}
 	if err := r.CheckNumbers(format.NodesNumber, s.NumNodes()); err != nil {
 		return err
@@ -136,27 +145,17 @@ func (s *Set) checkBatchFirst(r *format.Record) error {
 // blockOf fills blk and coef from the sections of a layer of r. It fails where the
 // structure is absent; an absent transpose or coefficient stays nil. coefs holds the
 // per-node coefficients, of which blk's dst are the rows from dstStart on; it is r itself
-// but for evaluation blocks. Cost: O(sections), nothing allocated.
-func blockOf(r *format.Record, layer uint16, kind format.Coef, coefs *format.Record, blk *backend.Block, coef *backend.Coef) error {
-	numDst, numSrc := r.BlockDims(layer)
-	*blk = backend.Block{
-		NumDst: int(numDst), NumSrc: int(numSrc), DstStart: int(r.DstStart),
-		Indptr:   r.Int64s(format.BlockIndptr, layer),
-		Indices:  r.Int32s(format.BlockIndices, layer),
-		TIndptr:  r.Int64s(format.TransposeIndptr, layer),
-		TIndices: r.Int32s(format.TransposeIndices, layer),
-		TEdge:    r.Int64s(format.TransposeEdge, layer),
-	}
-	if blk.Indptr == nil || blk.Indices == nil {
-		return fmt.Errorf("%s: %w: layer %d has no block", r.Place(), format.ErrLayout, layer)
-	}
-	if some := blk.TIndptr != nil; some != (blk.TIndices != nil) || some != (blk.TEdge != nil) {
-		return fmt.Errorf("%s: %w: layer %d has part of a transpose", r.Place(), format.ErrLayout, layer)
+// but for evaluation blocks. Integers that the file holds coded are decoded into mem. Cost: O(sections), and O(edges) to
+// decode; nothing allocated once mem has grown.
+func blockOf(r *format.Record, layer uint16, kind format.Coef, coefs *format.Record, blk *backend.Block, coef *backend.Coef, mem *codedBlock) error {
+	if err := structureOf(r, layer, kind, blk, mem); err != nil {
+		return err
 	}
 	*coef = backend.Coef{}
 	if kind == format.CoefNone {
 		return nil
 	}
+	numDst, numSrc := r.BlockDims(layer)
 	lo, hi := r.DstStart, r.DstStart+numDst
 	var err error
 	cut := func(v []float32, lo, hi uint64) []float32 {
@@ -177,4 +176,36 @@ func blockOf(r *format.Record, layer uint16, kind format.Coef, coefs *format.Rec
 		Importance: cut(r.Float32s(format.CoefImportance, layer, format.CoefNone), 0, numDst),
 	}
 	return err
+}
+
+// structureOf is blockOf without the coefficients.
+func structureOf(r *format.Record, layer uint16, kind format.Coef, blk *backend.Block, mem *codedBlock) (err error) {
+	numDst, numSrc := r.BlockDims(layer)
+	*blk = backend.Block{NumDst: int(numDst), NumSrc: int(numSrc), DstStart: int(r.DstStart)}
+	int64s := func(buf *[]int64, section format.Kind) (v []int64) {
+		if err == nil {
+			v, err = r.Int64sIn(buf, section, layer)
+		}
+		return v
+	}
+	int32s := func(buf *[]int32, section format.Kind) (v []int32) {
+		if err == nil {
+			v, err = r.Int32sIn(buf, section, layer)
+		}
+		return v
+	}
+	blk.Indptr, blk.Indices = int64s(&mem.indptr, format.BlockIndptr), int32s(&mem.indices, format.BlockIndices)
+	blk.TIndptr, blk.TIndices = int64s(&mem.tIndptr, format.TransposeIndptr), int32s(&mem.tIndices, format.TransposeIndices)
+	if kind != format.CoefNone && r.Find(format.CoefEdge, layer, kind) != nil { // else nothing asks which edge is which
+		blk.TEdge = int64s(&mem.tEdge, format.TransposeEdge)
+	}
+	switch some := blk.TIndptr != nil; {
+	case err != nil:
+		return err
+	case blk.Indptr == nil || blk.Indices == nil:
+		return fmt.Errorf("%s: %w: layer %d has no block", r.Place(), format.ErrLayout, layer)
+	case some != (blk.TIndices != nil) || some != (r.Find(format.TransposeEdge, layer, format.CoefNone) != nil):
+		return fmt.Errorf("%s: %w: layer %d has part of a transpose", r.Place(), format.ErrLayout, layer)
+	}
+	return nil
 }

@@ -62,7 +62,7 @@ func (e *Eval) Block(i int, blk *backend.Block, coef *backend.Coef) error {
 	if e.set.Full() {
 		coefs = e.records[i]
 	}
-	return blockOf(e.records[i], format.AnyLayer, e.kind, coefs, blk, coef)
+	return blockOf(e.records[i], format.AnyLayer, e.kind, coefs, blk, coef, &codedBlock{}) // global indices are never coded
 }
 
 // evalRecords returns the records of the evaluation sequence; none in a set without one.

@@ -145,6 +145,50 @@ func TestBatches(t *testing.T) {
 	}
 }
 
+// TestIndexCodec: a set whose integers are coded loads as the same batches.
+func TestIndexCodec(t *testing.T) {
+	g := feedtest.Random(1, 60, 3, 5)
+	for _, store := range []string{"ids", "packed"} {
+		var want []string
+		for _, codec := range []string{"raw", "bits"} {
+			p := fanout(2, 3)
+			p.Store, p.IndexCodec, p.Transpose = store, codec, "all"
+			s := open(t, write(t, g, p), Options{})
+			l, err := s.NewLoader(LoaderOptions{Coef: format.CoefGCN, Layers: 2, Features: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			coded := 0
+			for epoch := range 4 {
+				collect(t, l, epoch, func(b *Batch) {
+					checkBatch(t, g, b, s.NumFeatures(), 2)
+					for i := range b.Blocks {
+						got = append(got, fmt.Sprintf("epoch %d batch %d block %d: %+v %+v", epoch, b.Number, i, *b.Blocks[i], *b.Coefs[i]))
+						for _, section := range []format.Kind{format.BlockIndptr, format.BlockIndices, format.TransposeIndptr, format.TransposeIndices} {
+							if b.record.Find(section, uint16(i), format.CoefNone).Codec == format.CodecBits {
+								coded++
+							}
+						}
+						if !b.Blocks[i].HasTranspose() || b.Blocks[i].TEdge != nil {
+							t.Errorf("%s: transposed %t, places of edges %v; no coefficient is of an edge", codec, b.Blocks[i].HasTranspose(), b.Blocks[i].TEdge)
+						}
+					}
+				})
+			}
+			switch {
+			case codec == "raw":
+				want = got
+			case coded < len(got):
+				t.Errorf("%d coded sections in %d blocks", coded, len(got))
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: the batches under codec %s are others than raw", store, codec)
+			}
+		}
+	}
+}
+
 func checkBatch(t *testing.T, g *feedtest.Graph, b *Batch, dim, layers int) {
 	t.Helper()
 	nodes := b.record.Int32s(format.NodesNumber, format.AnyLayer)

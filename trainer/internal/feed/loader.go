@@ -72,7 +72,7 @@ func (s *Set) NewLoader(o LoaderOptions) (*Loader, error) {
 		}
 	}
 	for range o.Ring {
-		b := &Batch{rows: make([]float32, gathered), give: l.free}
+		b := &Batch{rows: make([]float32, gathered), coded: make([]codedBlock, o.Layers), give: l.free}
 		for range o.Layers {
 			b.Blocks, b.Coefs = append(b.Blocks, &backend.Block{}), append(b.Coefs, &backend.Coef{})
 		}
@@ -217,7 +217,7 @@ func (l *Loader) fill(b *Batch) error {
 	if err := s.checkBatchHead(rec, b.Number); err != nil {
 		return err
 	}
-	if err := l.blocks(b); err != nil {
+	if err := format.Guard(b.Place(), func() error { return l.blocks(b) }); err != nil {
 		return err
 	}
 	b.Targets.Class = rec.Int32s(format.SeedsLabel, format.AnyLayer)
@@ -242,7 +242,7 @@ func (l *Loader) blocks(b *Batch) error {
 		if !l.set.AnyDepth() {
 			layer = uint16(i + rec.NumLayers - l.o.Layers)
 		}
-		if err := blockOf(rec, layer, l.o.Coef, rec, b.Blocks[i], b.Coefs[i]); err != nil {
+		if err := blockOf(rec, layer, l.o.Coef, rec, b.Blocks[i], b.Coefs[i], &b.coded[i]); err != nil {
 			return err
 		}
 	}
@@ -304,7 +304,11 @@ func (l *Loader) gather(b *Batch) error {
 		case packed:
 			tables[format.OwnTable].Decode(b.Features, 0)
 		default:
-			tables[format.FeatureTable].Gather(b.Features, r.Int32s(format.NodesNumber, format.AnyLayer)[:b.NumNodes])
+			numbers, err := r.Int32sIn(&b.numbers, format.NodesNumber, format.AnyLayer)
+			if err != nil {
+				return err
+			}
+			tables[format.FeatureTable].Gather(b.Features, numbers[:b.NumNodes])
 		}
 		return nil
 	})

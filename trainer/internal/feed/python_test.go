@@ -35,6 +35,8 @@ func TestPython(t *testing.T) {
 	packed.Store, inner.Transpose = "packed", "inner"
 	packedKHop := khop(2)
 	packedKHop.Store = "packed"
+	coded := fanout(2, 3)
+	coded.IndexCodec = "bits"
 	with := func(dtype, store string, hotRows float64, group int) format.BatchParams {
 		p := fanout(2, 3)
 		p.DType, p.Store, p.HotRows, p.Group, p.BatchesPerFile = dtype, store, hotRows, group, 4
@@ -49,6 +51,7 @@ func TestPython(t *testing.T) {
 	}{
 		{"ids", g, fanout(2, 3), LoaderOptions{Coef: format.CoefGCN, Layers: 2}},
 		{"one layer of two", g, fanout(2, 3), LoaderOptions{Coef: format.CoefMean, Layers: 1}},
+		{"coded", g, coded, LoaderOptions{Coef: format.CoefGCN, Layers: 2}},
 		{"packed", g, packed, LoaderOptions{Coef: format.CoefMean, Layers: 2}},
 		{"packed, no layers", g, packed, LoaderOptions{Coef: format.CoefGCN, Layers: 0}},
 		{"bits", bits, inner, LoaderOptions{Coef: format.CoefGCN, Layers: 2}},

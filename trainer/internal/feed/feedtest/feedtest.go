@@ -155,6 +155,9 @@ func newWriter(g *Graph, p format.BatchParams) *writer {
 	if p.LinkFeatures == "" {
 		p.LinkFeatures = "auto"
 	}
+	if p.IndexCodec == "" {
+		p.IndexCodec = "raw"
+	}
 	if p.Eval == "" {
 		p.Eval = "layerwise"
 	}
@@ -465,8 +468,8 @@ func pick[T any](all []T, nodes []int32) []T {
 	return out
 }
 
-// coefs returns the per-node coefficient sections of the given nodes.
-func (w *writer) coefs(nodes []int32) []format.SectionSpec {
+// coefs returns the per-node coefficient sections of the given nodes, the first numDst of which are dst.
+func (w *writer) coefs(nodes []int32, numDst int) []format.SectionSpec {
 	factor, self, mean := make([]float32, len(nodes)), make([]float32, len(nodes)), make([]float32, len(nodes))
 	for i, v := range nodes {
 		degree := len(w.g.Neighbors[v])
@@ -479,22 +482,37 @@ func (w *writer) coefs(nodes []int32) []format.SectionSpec {
 	var s []format.SectionSpec
 	if slices.Contains(w.p.Norm, "gcn") {
 		s = append(s, format.Float32Section(format.CoefSrc, format.AnyLayer, format.CoefGCN, factor),
-			format.Float32Section(format.CoefDst, format.AnyLayer, format.CoefGCN, factor), format.Float32Section(format.CoefSelf, format.AnyLayer, format.CoefGCN, self))
+			format.Float32Section(format.CoefDst, format.AnyLayer, format.CoefGCN, factor[:numDst]), format.Float32Section(format.CoefSelf, format.AnyLayer, format.CoefGCN, self[:numDst]))
 	}
 	if slices.Contains(w.p.Norm, "mean") {
-		s = append(s, format.Float32Section(format.CoefDst, format.AnyLayer, format.CoefMean, mean))
+		s = append(s, format.Float32Section(format.CoefDst, format.AnyLayer, format.CoefMean, mean[:numDst]))
 	}
 	return s
 }
 
+// int32s is a section of integers under a codec, "raw" or "bits".
+func int32s(codec string, kind format.Kind, layer uint16, v []int32) format.SectionSpec {
+	if codec == "bits" {
+		return format.Int32BitsSection(kind, layer, v, new([]byte))
+	}
+	return format.Int32Section(kind, layer, v)
+}
+
+func int64s(codec string, kind format.Kind, layer uint16, v []int64) format.SectionSpec {
+	if codec == "bits" {
+		return format.Int64BitsSection(kind, layer, v, new([]byte))
+	}
+	return format.Int64Section(kind, layer, v)
+}
+
 // csr makes the block whose row i lists srcs[i], which are positions among numSrc src.
-func csr(layer uint16, srcs [][]int32, numSrc int, transpose bool) []format.SectionSpec {
+func csr(codec string, layer uint16, srcs [][]int32, numSrc int, transpose bool) []format.SectionSpec {
 	indptr, indices := []int64{0}, []int32{}
 	for _, row := range srcs {
 		indices = append(indices, row...)
 		indptr = append(indptr, int64(len(indices)))
 	}
-	s := []format.SectionSpec{format.Int64Section(format.BlockIndptr, layer, indptr), format.Int32Section(format.BlockIndices, layer, indices)}
+	s := []format.SectionSpec{int64s(codec, format.BlockIndptr, layer, indptr), int32s(codec, format.BlockIndices, layer, indices)}
 	if !transpose {
 		return s
 	}
@@ -509,8 +527,8 @@ func csr(layer uint16, srcs [][]int32, numSrc int, transpose bool) []format.Sect
 		}
 		tIndptr = append(tIndptr, int64(len(tIndices)))
 	}
-	return append(s, format.Int64Section(format.TransposeIndptr, layer, tIndptr),
-		format.Int32Section(format.TransposeIndices, layer, tIndices), format.Int64Section(format.TransposeEdge, layer, tEdge))
+	return append(s, int64s(codec, format.TransposeIndptr, layer, tIndptr),
+		int32s(codec, format.TransposeIndices, layer, tIndices), int64s(codec, format.TransposeEdge, layer, tEdge))
 }
 
 func (w *writer) batches() error {
@@ -571,7 +589,7 @@ func (w *writer) fullBatch() record {
 	}
 	h := w.global(0, n)
 	h.Task, h.NumSeeds = format.TaskNode, uint64(n)
-	s := append(csr(format.AnyLayer, w.g.Neighbors, n, true), w.coefs(all)...)
+	s := append(csr("raw", format.AnyLayer, w.g.Neighbors, n, true), w.coefs(all, len(all))...)
 	if w.g.Task != "" {
 		s = append(s, w.label(all))
 	}
@@ -633,7 +651,7 @@ func (w *writer) fanoutBatch(number, variant int, seeds []int32) record {
 		Task: format.TaskNode, Split: format.PartTrain, SplitColumn: uint32(w.p.Split), Number: uint32(number), Variant: uint32(variant),
 		NumLayers: numLayers, NumSeeds: uint64(len(seeds)), HopNodes: hopNodes, LayerEdges: make([]uint64, numLayers*(numLayers+1)),
 	}
-	s := []format.SectionSpec{format.Int32Section(format.NodesNumber, format.AnyLayer, nodes)}
+	s := []format.SectionSpec{int32s(w.p.IndexCodec, format.NodesNumber, format.AnyLayer, nodes)}
 	for l := range numLayers {
 		hop := numLayers - l
 		numSrc := int(hopNodes[hop])
@@ -655,10 +673,10 @@ func (w *writer) fanoutBatch(number, variant int, seeds []int32) record {
 			}
 		}
 		transpose := w.p.Transpose != "none" && (l > 0 || w.p.Transpose == "all" || w.g.NumFeature == 0)
-		s = append(s, csr(uint16(l), rows, numSrc, transpose)...)
+		s = append(s, csr(w.p.IndexCodec, uint16(l), rows, numSrc, transpose)...)
 		s = append(s, format.Float32Section(format.CoefImportance, uint16(l), format.CoefNone, importance))
 	}
-	s = append(s, w.coefs(nodes)...)
+	s = append(s, w.coefs(nodes, int(hopNodes[numLayers-1]))...)
 	s = append(s, w.label(seeds))
 	if w.p.Store == "packed" && w.p.HotRows == 0 && w.p.Group == 0 {
 		s = append(s, w.rows(nodes)...)
@@ -709,9 +727,9 @@ func (w *writer) subgraph(number, variant int, seeds []int32) record {
 		Task: format.TaskNode, Split: format.PartTrain, SplitColumn: uint32(w.p.Split), Number: uint32(number), Variant: uint32(variant),
 		NumSeeds: uint64(len(seeds)), HopNodes: []uint64{uint64(len(nodes))}, LayerEdges: []uint64{},
 	}
-	s := append([]format.SectionSpec{format.Int32Section(format.NodesNumber, format.AnyLayer, nodes)}, csr(format.AnyLayer, rows, len(nodes), w.p.Transpose != "none")...)
+	s := append([]format.SectionSpec{int32s(w.p.IndexCodec, format.NodesNumber, format.AnyLayer, nodes)}, csr(w.p.IndexCodec, format.AnyLayer, rows, len(nodes), w.p.Transpose != "none")...)
 	s = append(s, format.Float32Section(format.CoefImportance, format.AnyLayer, format.CoefNone, importance))
-	s = append(append(s, w.coefs(nodes)...), w.label(seeds))
+	s = append(append(s, w.coefs(nodes, len(nodes))...), w.label(seeds))
 	if w.p.Store == "packed" && w.p.HotRows == 0 && w.p.Group == 0 {
 		s = append(s, w.rows(nodes)...)
 	}
@@ -741,11 +759,11 @@ func (w *writer) evaluation() error {
 		lo, hi := int(rows[0]), int(rows[len(rows)-1])+1
 		h := w.global(lo, hi)
 		h.Task, h.Number, h.NumSeeds = format.TaskNode, uint32(len(records)), uint64(hi-lo)
-		records = append(records, record{h, append(csr(format.AnyLayer, w.g.Neighbors[lo:hi], w.g.N(), false), w.label(rows), w.mask(rows))})
+		records = append(records, record{h, append(csr("raw", format.AnyLayer, w.g.Neighbors[lo:hi], w.g.N(), false), w.label(rows), w.mask(rows))})
 	}
 	w.m.NumEvalBlocks = format.Int(len(records))
 	if err := w.shards(format.EvalFile, format.FileEval, records); err != nil {
 		return err
 	}
-	return w.file(format.SetCoefsFile, format.FileCoefs, 0, record{w.global(0, w.g.N()), w.coefs(all)})
+	return w.file(format.SetCoefsFile, format.FileCoefs, 0, record{w.global(0, w.g.N()), w.coefs(all, len(all))})
 }
