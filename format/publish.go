@@ -85,7 +85,28 @@ func Lock(out, kind string) (*Job, error) {
 // Resume prepares OUT.partial. key is a digest of everything that shapes
 // the content: files of an interrupted job with the same key are kept (see Done), those
 // of another are removed.
-func (j *Job) Resume(key Digest) error { return j.openJournal(key) }
+func (j *Job) Resume(key Digest) error {
+	if err := j.readJournal(key); err != nil {
+		// Nothing to go on from: start afresh.
+		j.done = map[string]FileInfo{}
+		if err := removeOwned(j.Dir); err != nil {
+			return err
+		}
+		if err := os.Remove(j.journalPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if err := os.MkdirAll(j.Dir, 0o755); err != nil {
+		return err
+	}
+	if err := writeSync(filepath.Join(j.Dir, ownerName), nil); err != nil {
+		return err
+	}
+	if err := j.removeUnfinished(); err != nil {
+		return err
+	}
+	return j.startJournal(key)
+}
 
 // ResumeLater puts Resume off until Await, which takes the key from key then: it may hang on inputs that are still being digested.
 func (j *Job) ResumeLater(key func() (Digest, error)) { j.later = key }
@@ -254,29 +275,6 @@ func (j *Job) unlock() {
 
 func (j *Job) journalPath() string { return filepath.Join(j.state, "journal") }
 
-func (j *Job) openJournal(key Digest) error {
-	if err := j.resume(key); err != nil {
-		// Nothing to go on from: start afresh.
-		j.done = map[string]FileInfo{}
-		if err := removeOwned(j.Dir); err != nil {
-			return err
-		}
-		if err := os.Remove(j.journalPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	if err := os.MkdirAll(j.Dir, 0o755); err != nil {
-		return err
-	}
-	if err := writeSync(filepath.Join(j.Dir, ownerName), nil); err != nil {
-		return err
-	}
-	if err := j.removeUnfinished(); err != nil {
-		return err
-	}
-	return j.startJournal(key)
-}
-
 // startJournal writes the journal anew, with the key and what was taken over, in one
 // rename (the old one may end in a torn line), and leaves it open for more.
 func (j *Job) startJournal(key Digest) error {
@@ -297,9 +295,9 @@ func (j *Job) startJournal(key Digest) error {
 	return os.Rename(path+".tmp", path)
 }
 
-// resume reads the journal of an interrupted job. It fails where there is none or it
+// readJournal reads the journal of an interrupted job. It fails where there is none or it
 // is of another key. A torn last line is dropped.
-func (j *Job) resume(key Digest) error {
+func (j *Job) readJournal(key Digest) error {
 	f, err := os.Open(j.journalPath())
 	if err != nil {
 		return err

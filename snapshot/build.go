@@ -2,13 +2,15 @@
 // topology: CSR rows, components, norm factors, external ids, features, labels and
 // splits, all under one id, the SHA-256 of its canonical manifest (SPEC 6).
 //
-// The way from a Tables to a snapshot is straight: rows, components, norms, ranks, hop index, then
-// one file after the other through package format. Nothing here draws random numbers, and
-// the bytes depend on the Tables and Params alone.
+// The way from a Tables to a snapshot is straight: rows, components, norms, ranks, hop index. A file is written
+// through package format, in the background, as soon as all that it holds is there. Update takes the rows of a
+// snapshot and a change in place of a Tables. Nothing here draws random numbers, and the bytes depend on the
+// Tables and Params alone.
 package snapshot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -54,7 +56,7 @@ func Build(ctx context.Context, job *format.Job, t *Tables, p Params, opt Option
 // more.
 func (b *builder) complete(ctx context.Context, p Params) (format.Digest, *Manifest, error) {
 	b.files = newFileWriter(ctx, b.job)
-	b.files.took = b.opt.Beside
+	b.files.beside = b.opt.Beside
 	m, err := b.write(b.files.ctx, p)
 	if err != nil {
 		return format.Digest{}, nil, b.files.stop(err)
@@ -157,14 +159,14 @@ func (b *builder) topology(ctx context.Context, p *Params) error {
 	opt := graph.Options{Directed: p.Direction == Directed, NumRels: len(t.RelNames), Threads: b.opt.Threads, Progress: b.progress, Lines: p.Updatable}
 	held, err := b.startHoldout(p.Holdout, &opt)
 	if err != nil {
-		return err
+		return b.nameNodes(err)
 	}
 	rows, err := t.Edges.Rows(ctx, t.NumNodes(), opt)
 	if err != nil {
 		return b.nameNodes(err)
 	}
 	t.Edges = nil
-	lines, err := rows.TakeLines(b.opt.Scratch.array)
+	lines, err := rows.TakeLines(b.opt.Scratch.allocArray)
 	if err != nil {
 		return err
 	}
@@ -172,7 +174,7 @@ func (b *builder) topology(ctx context.Context, p *Params) error {
 	if err := b.endHoldout(held, opt.Directed); err != nil {
 		return err
 	}
-	if b.graph, err = rows.Graph(ctx, b.opt.Scratch.array); err != nil {
+	if b.graph, err = rows.Graph(ctx, b.opt.Scratch.allocArray); err != nil {
 		return err
 	}
 	b.opt.Scratch.freeEdges()
@@ -182,7 +184,7 @@ func (b *builder) topology(ctx context.Context, p *Params) error {
 // derive computes components and norms, and counts, of the rows.
 func (b *builder) derive(p *Params) (err error) {
 	g := b.graph
-	if b.in, b.out, err = simple(&g.In, g.Out, b.opt.Scratch.array); err != nil {
+	if b.in, b.out, err = simple(&g.In, g.Out, b.opt.Scratch.allocArray); err != nil {
 		return err
 	}
 	b.edgesPerRel = edgesPerRel(g, len(b.tables.RelNames))
@@ -192,26 +194,36 @@ func (b *builder) derive(p *Params) (err error) {
 	b.progress("components", 0, 1)
 	b.components, b.sizes = graph.Components(&g.In, p.Direction != Directed, b.opt.Threads)
 	b.progress("norms", 0, 1)
-	if b.gcn, err = graph.GCN(&g.In, b.opt.Threads, b.opt.Scratch.array); err != nil {
+	if b.gcn, err = graph.GCN(&g.In, b.opt.Threads, b.opt.Scratch.allocArray); err != nil {
 		return b.nameNodes(err)
 	}
-	b.mean, err = graph.Mean(&g.In, b.opt.Threads, b.opt.Scratch.array)
+	b.mean, err = graph.Mean(&g.In, b.opt.Threads, b.opt.Scratch.allocArray)
 	return err
 }
 
 // nameNodes says errors about edges, which speak node numbers, in external ids.
 func (b *builder) nameNodes(err error) error {
-	ids := &b.tables.IDs
-	switch e := err.(type) {
-	case *graph.NormError:
-		return &EdgeError{string(ids.At(e.Src)), string(ids.At(e.Dst)), fmt.Sprintf("its %s coefficient is over the float32 range", e.Kind)}
-	case *graph.EdgeError:
-		return &EdgeError{string(ids.At(e.Src)), string(ids.At(e.Dst)), fmt.Sprintf("%v (%g)", e.Err, e.Weight)}
+	name := func(src, dst int32, format string, args ...any) error {
+		ids := &b.tables.IDs
+		return &EdgeError{string(ids.At(src)), string(ids.At(dst)), fmt.Sprintf(format, args...)}
 	}
-	return err
+	var norm *graph.NormError
+	var edge *graph.EdgeError
+	var twice *graph.HeldTwiceError
+	switch {
+	case errors.As(err, &norm):
+		return name(norm.Src, norm.Dst, "its %s coefficient is over the float32 range", norm.Kind)
+	case errors.As(err, &twice):
+		return name(twice.Src, twice.Dst, "held out for both valid and test")
+	case !errors.As(err, &edge) || edge.Err == graph.ErrNodeRange: // which has no id
+		return err
+	case edge.Err == graph.ErrLoop:
+		return name(edge.Src, edge.Dst, "%v", edge.Err)
+	}
+	return name(edge.Src, edge.Dst, "%v (%g)", edge.Err, edge.Weight)
 }
 
-// EdgeError says what is wrong with the weight of an edge, by external ids: a fault of the input.
+// EdgeError says what is wrong with an edge or a held-out pair, by external ids: a fault of the input.
 type EdgeError struct{ Src, Dst, Msg string }
 
 func (e *EdgeError) Error() string { return fmt.Sprintf("edge %q, %q: %s", e.Src, e.Dst, e.Msg) }

@@ -13,12 +13,12 @@ import (
 // fileWriter writes the files of a snapshot in the background: the records of each as soon as they are known, while others are computed, and
 // once the set key in their heads is known too, it seals them. The first error ends all of it.
 type fileWriter struct {
-	job   *format.Job
-	ctx   context.Context // of all who work on the snapshot: over with the first error
-	group *errgroup.Group
-	slots chan struct{} // held by who writes or seals a file
-	files []*pendingFile
-	took  func(step string, bytes int64, took time.Duration) // may be nil
+	job    *format.Job
+	ctx    context.Context // of all who work on the snapshot: over with the first error
+	group  *errgroup.Group
+	slots  chan struct{} // held by who writes or seals a file
+	files  []*pendingFile
+	beside func(step string, bytes int64, took time.Duration) // may be nil
 
 	keyed  chan struct{} // closed when setKey is known
 	setKey format.Digest
@@ -58,7 +58,7 @@ func (w *fileWriter) start(name string, kind format.FileKind, records []record) 
 }
 
 func (w *fileWriter) write(f *pendingFile, kind format.FileKind, records []record) error {
-	out, err := w.records(f, kind, records)
+	out, err := w.writeRecords(f, kind, records)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (w *fileWriter) write(f *pendingFile, kind format.FileKind, records []recor
 	case <-w.ctx.Done():
 		return w.ctx.Err()
 	}
-	if err := w.take(); err != nil {
+	if err := w.acquire(); err != nil {
 		return err
 	}
 	defer w.release()
@@ -81,9 +81,9 @@ func (w *fileWriter) write(f *pendingFile, kind format.FileKind, records []recor
 	return w.job.Enter(f.info)
 }
 
-// records writes the records of a file, which remains open.
-func (w *fileWriter) records(f *pendingFile, kind format.FileKind, records []record) (*format.Writer, error) {
-	if err := w.take(); err != nil {
+// writeRecords writes the records of a file, which remains open.
+func (w *fileWriter) writeRecords(f *pendingFile, kind format.FileKind, records []record) (*format.Writer, error) {
+	if err := w.acquire(); err != nil {
 		return nil, err
 	}
 	defer w.release()
@@ -104,12 +104,12 @@ func (w *fileWriter) records(f *pendingFile, kind format.FileKind, records []rec
 
 // tell reports what the work since start did.
 func (w *fileWriter) tell(step string, bytes int64, start time.Time) {
-	if w.took != nil {
-		w.took(step, bytes, time.Since(start))
+	if w.beside != nil {
+		w.beside(step, bytes, time.Since(start))
 	}
 }
 
-func (w *fileWriter) take() error {
+func (w *fileWriter) acquire() error {
 	select {
 	case w.slots <- struct{}{}:
 		return w.ctx.Err()

@@ -115,14 +115,14 @@ func (a *HeldoutAudit) compare(in, out *graph.CSR, held *Held, edgesPerRel []for
 }
 
 // startHoldout has opt leave out of the rows what the parameters ask for; nil where there is nothing to hold out or to store.
-// It needs the node keys, and takes the lists over.
+// It needs the node keys, and takes the lists over. Errors speak node numbers.
 func (b *builder) startHoldout(p *HoldoutParams, opt *graph.Options) (*holdout, error) {
 	t := b.tables
 	h := &holdout{lists: t.Held, lines: graph.HeldLines{Weighted: t.Edges.Weighted(), Relational: opt.NumRels > 0}}
 	t.Held = nil
 	if h.lists != nil {
 		if err := h.settleLists(opt); err != nil {
-			return nil, b.nameNodes(err)
+			return nil, err
 		}
 	}
 	var err error
@@ -181,12 +181,12 @@ func (h *holdout) settleLists(opt *graph.Options) (err error) {
 func observe(rule *graph.Holdout, edges *graph.EdgeList) error {
 	const chunk = 1 << 12
 	src, dst := make([]int32, 0, chunk), make([]int32, 0, chunk)
-	err := edges.Each(func(from, to int32, _ float32, _ int32) bool {
+	err := edges.Each(func(from, to int32, _ float32, _ int32) error {
 		if src, dst = append(src, from), append(dst, to); len(src) == chunk {
 			rule.Observe(src, dst)
 			src, dst = src[:0], dst[:0]
 		}
-		return true
+		return nil
 	})
 	rule.Observe(src, dst)
 	return err
@@ -235,8 +235,8 @@ func (b *builder) heldRecords() []record {
 	return records
 }
 
-// takeHeldout takes the list of one record, the records coming in order.
-func (s *Snapshot) takeHeldout(r *format.Record) error {
+// loadHeldout takes the list of one record, the records coming in order.
+func (s *Snapshot) loadHeldout(r *format.Record) error {
 	k := 1
 	if s.Held == nil {
 		s.Held, k = &Held{}, 0

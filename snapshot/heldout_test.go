@@ -32,11 +32,11 @@ func openIn(t *testing.T, tables *Tables, p Params, threads int) *Snapshot {
 // linesOf lists the edges of tables.
 func linesOf(t *testing.T, tables *Tables) (p graph.Pairs) {
 	t.Helper()
-	err := tables.Edges.Each(func(src, dst int32, weight float32, _ int32) bool {
+	err := tables.Edges.Each(func(src, dst int32, weight float32, _ int32) error {
 		if p.Src, p.Dst = append(p.Src, src), append(p.Dst, dst); tables.Edges.Weighted() {
 			p.Weight = append(p.Weight, weight)
 		}
-		return true
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -201,6 +201,9 @@ func TestHoldoutBuildErrors(t *testing.T) {
 		{"no share", "want one over 0", func(t *Tables, p *Params) { p.Holdout = &HoldoutParams{Kind: HoldoutHash} }},
 		{"shares", "together at most 1", func(t *Tables, p *Params) { p.Holdout = &HoldoutParams{Kind: HoldoutHash, Valid: 0.6, Test: 0.6} }},
 		{"kind", `holdout by "": want hash or given`, func(t *Tables, p *Params) { p.Holdout = &HoldoutParams{} }},
+		{"both, by ids", `edge "c", "d": held out for both valid and test`, func(t *Tables, p *Params) { t.Held.Test = graph.Pairs{Src: []int32{2}, Dst: []int32{3}} }},
+		{"self loop, by ids", `edge "b", "b": a self loop is no pair to hold out`, func(t *Tables, p *Params) { t.Held.Test = graph.Pairs{Src: []int32{1}, Dst: []int32{1}} }},
+		{"out of range", "(0 -> 9): node number out of range", func(t *Tables, p *Params) { t.Held.Test = graph.Pairs{Src: []int32{0}, Dst: []int32{9}} }},
 		{"both", "for both valid and test", func(t *Tables, p *Params) { t.Held.Test = graph.Pairs{Src: []int32{2}, Dst: []int32{3}} }},
 		{"weights of one list", "the other none", func(t *Tables, p *Params) { t.Held.Valid.Weight = []float32{1, 2, 3} }},
 		{"weights", `edge "a", "b": sum of merged weights is over`, func(t *Tables, p *Params) {

@@ -3,7 +3,6 @@ package snapshot
 import (
 	"context"
 	"fmt"
-	"reflect"
 
 	"github.com/prelift/prelift/format"
 	"github.com/prelift/prelift/snapshot/graph"
@@ -15,7 +14,7 @@ func (b *builder) hops(ctx context.Context, p *Params) error {
 		return nil
 	}
 	opt := p.hopOptions()
-	opt.Threads, opt.Alloc = b.opt.Threads, b.opt.Scratch.array
+	opt.Threads, opt.Alloc = b.opt.Threads, b.opt.Scratch.allocArray
 	opt.Progress = func(done, total int64) { b.progress("hop 2", done, total) }
 	b.progress("hop 1", 0, 0)
 	var err error
@@ -28,36 +27,6 @@ func (b *builder) hops(ctx context.Context, p *Params) error {
 		NumCut: format.Int(a.NumCut), NumSampled: format.Int(a.NumSampled), Cap: format.Int(a.Cap), Forced: a.Forced,
 	}
 	return err
-}
-
-// rank computes PageRank, sampling weights and the order that the parameters ask for.
-func (b *builder) rank(ctx context.Context, p *Params) error {
-	if p.has(WithPageRank) {
-		opt, err := graph.RankOptions{Threads: b.opt.Threads}.Settle()
-		if err != nil {
-			return err
-		}
-		opt.Progress = func(done, most int64) { b.progress("pagerank", done, most) }
-		r, err := graph.PageRank(&b.graph.In, opt)
-		if err != nil {
-			return err
-		}
-		b.ranks, b.rankAudit = r.Rank, rankAudit(opt, r)
-		b.weights, b.masses = graph.SamplingWeights(b.components, len(b.sizes), r.Rank)
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if p.has(WithOrder) {
-		b.progress("order", 0, 0)
-		bfs := graph.BFSOrder(b.in, b.out, b.components, len(b.sizes))
-		b.order = graph.CommunityOrder(bfs, graph.Communities(b.in, b.out, bfs, graph.CommunityOptions{}))
-	}
-	return ctx.Err()
-}
-
-func rankAudit(opt graph.RankOptions, r graph.Rank) *RankAudit {
-	return &RankAudit{opt.Damping, opt.Tolerance, opt.MaxIterations, r.Iterations, r.Delta, r.Converged}
 }
 
 func (b *builder) hopSections() []format.SectionSpec {
@@ -84,38 +53,6 @@ func (b *builder) hopSections() []format.SectionSpec {
 	return sections
 }
 
-func (b *builder) rankSections() []format.SectionSpec {
-	var sections []format.SectionSpec
-	if b.ranks != nil {
-		sections = append(sections,
-			format.Float64Section(format.RankPageRank, format.AnyLayer, b.ranks),
-			format.Float32Section(format.RankWeight, format.AnyLayer, format.CoefNone, b.weights),
-			format.Float64Section(format.RankMass, format.AnyLayer, b.masses))
-	}
-	if b.order != nil {
-		sections = append(sections, format.Int32Section(format.RankOrder, format.AnyLayer, b.order))
-	}
-	return sections
-}
-
-// checkParams checks what the manifest says of the hop index and the ranks against itself.
-func (m *Manifest) checkParams() error {
-	p, err := m.Params.Settle(int(m.NumNodes))
-	switch {
-	case err != nil:
-		return err
-	case !reflect.DeepEqual(p, m.Params):
-		return fmt.Errorf("params %v, settled %v", m.Params, p)
-	case p.Holdout != nil && m.Heldout == nil:
-		return fmt.Errorf("holdout by %s, but heldout isn't there", p.Holdout.Kind)
-	case (m.Hop2 != nil) != (p.Hops == 2):
-		return fmt.Errorf("%d hops, but hop2 is there: %t", p.Hops, m.Hop2 != nil)
-	case (m.PageRank != nil) != p.has(WithPageRank):
-		return fmt.Errorf("with %v, but pagerank is there: %t", p.With, m.PageRank != nil)
-	}
-	return m.checkUpdate()
-}
-
 // hop1Of views the index of neighbours in r; nil where it is absent.
 func hop1Of(r *format.Record) *graph.Hop1 {
 	h := &graph.Hop1{
@@ -138,9 +75,9 @@ func hop1Of(r *format.Record) *graph.Hop1 {
 	return h
 }
 
-// takeHops takes the index over after the checks that make every access to it safe: format's of lengths and
+// loadHops takes the index over after the checks that make every access to it safe: format's of lengths and
 // offsets, and Hop1.Check of what is in the runs. Of hop 2 format's are enough.
-func (s *Snapshot) takeHops(r *format.Record) error {
+func (s *Snapshot) loadHops(r *format.Record) error {
 	if s.Hop1 = hop1Of(r); s.Hop1 == nil {
 		return missing(r, "index of neighbours")
 	}
@@ -165,24 +102,6 @@ func (s *Snapshot) checkHop1(r *format.Record) error {
 		}
 		return nil
 	})
-}
-
-func (s *Snapshot) takeRank(r *format.Record) error {
-	if p := &s.Manifest.Params; p.has(WithPageRank) {
-		s.Rank = r.Float64s(format.RankPageRank, format.AnyLayer)
-		s.Weights = r.Float32s(format.RankWeight, format.AnyLayer, format.CoefNone)
-		s.Masses = r.Float64s(format.RankMass, format.AnyLayer)
-		if s.Rank == nil || s.Weights == nil || s.Masses == nil {
-			return missing(r, "ranks or sampling weights")
-		}
-		if len(s.Masses) != len(s.ComponentSizes) {
-			return fmt.Errorf("%s: %w: masses of %d components, there are %d", r.Place(), format.ErrLayout, len(s.Masses), len(s.ComponentSizes))
-		}
-	}
-	if s.Order = r.Int32s(format.RankOrder, format.AnyLayer); s.Order == nil && s.Manifest.Params.has(WithOrder) {
-		return missing(r, "locality order")
-	}
-	return nil
 }
 
 // verifyHops checks the indexes against the rows.
@@ -211,47 +130,6 @@ func (s *Snapshot) verifyHops() error {
 	}
 	if err := graph.VerifyHop2(in, s.Keys, p.hopOptions(), s.Hop2, audit); err != nil {
 		return s.wrong("%v", err)
-	}
-	return nil
-}
-
-// verifyRank checks ranks by what makes them unique, and the manifest's word on them and the order by going the
-// way again.
-func (s *Snapshot) verifyRank() error {
-	p := &s.Manifest.Params
-	in, out, err := simple(&s.In, s.Out, nil)
-	if err != nil {
-		return err
-	}
-	if p.has(WithPageRank) {
-		a := s.Manifest.PageRank
-		opt, err := graph.RankOptions{Threads: 1}.Settle() // SPEC 6 has no other values
-		if err != nil {
-			return err
-		}
-		if err := graph.VerifyPageRank(&s.In, opt, graph.Rank{Rank: s.Rank, Iterations: a.Iterations, Delta: a.Delta, Converged: a.Converged}); err != nil {
-			return s.wrong("%v", err)
-		}
-		r, err := graph.PageRank(&s.In, opt)
-		if err != nil {
-			return s.wrong("%v", err)
-		}
-		if got := rankAudit(opt, r); *got != *a {
-			return s.wrong("pagerank is %+v, the rows give %+v", *a, *got)
-		}
-		if err := graph.VerifySamplingWeights(s.Component, s.Rank, s.Weights, s.Masses); err != nil {
-			return s.wrong("%v", err)
-		}
-	}
-	if p.has(WithOrder) {
-		bfs := graph.BFSOrder(in, out, s.Component, len(s.ComponentSizes))
-		if err := graph.VerifyOrder(in, out, s.Component, bfs); err != nil {
-			return s.wrong("%v", err)
-		}
-		communities := graph.Communities(in, out, bfs, graph.CommunityOptions{})
-		if err := graph.VerifyCommunityOrder(bfs, communities, s.Order); err != nil {
-			return s.wrong("%v", err)
-		}
 	}
 	return nil
 }

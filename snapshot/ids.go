@@ -39,17 +39,18 @@ func keyOf(id []byte) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
+// Compare orders two ids of the collation: -1, 0 or 1. For the collation integer both must be canonical integers.
+func (c Collation) Compare(a, b []byte) int {
+	if c == CollationInteger {
+		x, _ := CanonicalInt(a)
+		y, _ := CanonicalInt(b)
+		return cmp.Compare(x, y)
+	}
+	return bytes.Compare(a, b)
+}
+
 // search returns the node with an id, or the number of the first behind it. For the collation integer the id must be one. O(log N).
 func (ids *IDs) search(id []byte) (node int32, ok bool) {
-	compare := func(v int32) int { return bytes.Compare(ids.At(v), id) }
-	if ids.Collation == CollationInteger {
-		want, _ := CanonicalInt(id)
-		compare = func(v int32) int {
-			x, _ := CanonicalInt(ids.At(v))
-			return cmp.Compare(x, want)
-		}
-	}
-	n := int32(ids.Len())
-	at, ok := sort.Find(int(n), func(i int) int { return -compare(int32(i)) })
+	at, ok := sort.Find(ids.Len(), func(i int) int { return ids.Collation.Compare(id, ids.At(int32(i))) })
 	return int32(at), ok
 }

@@ -94,8 +94,8 @@ func nodeBits(set []bool) []uint8 {
 	return bits
 }
 
-// IsNamed reports whether a table of the input names node v, by the snapshot's memory of it (Params.Updatable).
-func (s *Snapshot) IsNamed(v int32) bool {
+// isNamed reports whether a table of the input names node v, by the snapshot's memory of it (Params.Updatable).
+func (s *Snapshot) isNamed(v int32) bool {
 	switch s.Manifest.Update.Named {
 	case namedAll:
 		return true
@@ -150,8 +150,8 @@ func (s *Snapshot) linesOf(r *format.Record) {
 	}
 }
 
-// takeLines takes the file of lines over after the checks that make walking it safe.
-func (s *Snapshot) takeLines(r *format.Record) error {
+// loadLines takes the file of lines over after the checks that make walking it safe.
+func (s *Snapshot) loadLines(r *format.Record) error {
 	s.linesOf(r)
 	return s.checkLines(r)
 }
@@ -194,7 +194,7 @@ func (s *Snapshot) verifyLines() error {
 	}
 	named := 0
 	for v := range int32(s.NumNodes()) {
-		if s.IsNamed(v) {
+		if s.isNamed(v) {
 			named++
 		}
 	}
@@ -207,7 +207,7 @@ func (s *Snapshot) verifyLines() error {
 // verifyNamed checks that every node that no edge names is named by a table: nothing else made it a node.
 func (s *Snapshot) verifyNamed() error {
 	for v := range int32(s.NumNodes()) {
-		if s.In.Degree(v) == 0 && (s.Out == nil || s.Out.Degree(v) == 0) && !s.IsNamed(v) {
+		if s.In.Degree(v) == 0 && (s.Out == nil || s.Out.Degree(v) == 0) && !s.isNamed(v) {
 			return s.wrong("no edge and no table names node %q", s.IDs.At(int(v)))
 		}
 	}

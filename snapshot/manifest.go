@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/prelift/prelift/format"
@@ -36,11 +37,17 @@ const (
 	Directed   Direction = "directed"   // in-rows, and out-rows beside them
 )
 
+// The values of FeatureNorm and MissingFeatures that an update asks for.
+const (
+	NormStandard = "standard" // each column to mean 0 and standard deviation 1
+	MissingZero  = "zero"     // nodes without a feature row have zeros
+)
+
 // Params shape the content of a snapshot beside its input, and are part of its id.
 type Params struct {
 	Direction       Direction `json:"direction"`
-	FeatureNorm     string    `json:"feature_norm"`     // none, row or standard
-	MissingFeatures string    `json:"missing_features"` // error or zero
+	FeatureNorm     string    `json:"feature_norm"`     // none, row or NormStandard
+	MissingFeatures string    `json:"missing_features"` // error or MissingZero
 
 	Hops         int      `json:"hops"`          // 1: neighbours; 2: and lists two hops away; 0: neither; HopsAuto until settled
 	CompactBelow int      `json:"compact_below"` // these four as in graph.HopOptions; 0 where Hops has no use for them
@@ -218,4 +225,22 @@ func (b *builder) manifest(p Params) (*Manifest, error) {
 	key, err := format.DigestOf(m)
 	m.SetKey = key
 	return m, err
+}
+
+// checkParams checks what the manifest says of the hop index and the ranks against itself.
+func (m *Manifest) checkParams() error {
+	p, err := m.Params.Settle(int(m.NumNodes))
+	switch {
+	case err != nil:
+		return err
+	case !reflect.DeepEqual(p, m.Params):
+		return fmt.Errorf("params %v, settled %v", m.Params, p)
+	case p.Holdout != nil && m.Heldout == nil:
+		return fmt.Errorf("holdout by %s, but heldout isn't there", p.Holdout.Kind)
+	case (m.Hop2 != nil) != (p.Hops == 2):
+		return fmt.Errorf("%d hops, but hop2 is there: %t", p.Hops, m.Hop2 != nil)
+	case (m.PageRank != nil) != p.has(WithPageRank):
+		return fmt.Errorf("with %v, but pagerank is there: %t", p.With, m.PageRank != nil)
+	}
+	return m.checkUpdate()
 }

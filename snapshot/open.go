@@ -50,7 +50,7 @@ type Snapshot struct {
 	Order []int32 // [NumNodes] node at each place of the locality order; nil without params.with order
 
 	gcn, mean graph.Norm
-	named     []byte // a bit a node, where tables name some (IsNamed)
+	named     []byte // a bit a node, where tables name some (isNamed)
 	files     []*format.File
 	base      bool     // opened to be updated: what is computed anew is left out
 	scratch   *Scratch // says when memory is short; nil: never
@@ -97,17 +97,17 @@ func (s *Snapshot) open() error {
 		wanted bool                         // by what the manifest says of the graph
 		take   func(r *format.Record) error // of each record
 	}{
-		{IDsFile, format.FileIDs, true, s.takeIDs},
-		{TopologyFile, format.FileTopology, true, s.takeTopology},
-		{FeaturesFile, format.FileFeatures, m.NumFeatures > 0, s.takeFeatures},
-		{LabelsFile, format.FileLabels, m.Task != "", s.takeLabels},
-		{SplitsFile, format.FileLabels, len(m.Splits) > 0, s.takeSplits},
-		{HopsFile, format.FileHops, m.Params.Hops > 0, s.takeHops},
-		{RankFile, format.FileRank, len(m.Params.With) > 0, s.takeRank},
-		{RelationsFile, format.FileLabels, len(m.EdgesPerRel) > 0, s.takeRelations},
-		{TypesFile, format.FileLabels, len(m.NodesPerType) > 0, s.takeTypes},
-		{HeldoutFile, format.FileHeldout, m.Heldout != nil, s.takeHeldout},
-		{LinesFile, format.FileLines, m.Update.hasFile(), s.takeLines},
+		{IDsFile, format.FileIDs, true, s.loadIDs},
+		{TopologyFile, format.FileTopology, true, s.loadTopology},
+		{FeaturesFile, format.FileFeatures, m.NumFeatures > 0, s.loadFeatures},
+		{LabelsFile, format.FileLabels, m.Task != "", s.loadLabels},
+		{SplitsFile, format.FileLabels, len(m.Splits) > 0, s.loadSplits},
+		{HopsFile, format.FileHops, m.Params.Hops > 0, s.loadHops},
+		{RankFile, format.FileRank, len(m.Params.With) > 0, s.loadRank},
+		{RelationsFile, format.FileLabels, len(m.EdgesPerRel) > 0, s.loadRelations},
+		{TypesFile, format.FileLabels, len(m.NodesPerType) > 0, s.loadTypes},
+		{HeldoutFile, format.FileHeldout, m.Heldout != nil, s.loadHeldout},
+		{LinesFile, format.FileLines, m.Update.hasFile(), s.loadLines},
 	} {
 		place := filepath.Join(filepath.Base(s.Dir), format.ManifestName)
 		switch listed := s.has(load.name); {
@@ -193,7 +193,7 @@ func (s *Snapshot) records(name string, kind format.FileKind) ([]*format.Record,
 	}
 	s.files = append(s.files, f)
 	if s.scratch != nil {
-		s.undo = append(s.undo, s.scratch.dropAlso(f.Drop))
+		s.undo = append(s.undo, s.scratch.onPressure(f.Drop))
 	}
 	if err := f.VerifyPadding(); err != nil {
 		return nil, err
@@ -211,7 +211,7 @@ func (s *Snapshot) records(name string, kind format.FileKind) ([]*format.Record,
 	return records, err
 }
 
-func (s *Snapshot) takeIDs(r *format.Record) error {
+func (s *Snapshot) loadIDs(r *format.Record) error {
 	s.IDs, s.Keys = r.IDs(), r.Uint64s(format.IDsKey, format.AnyLayer)
 	if s.IDs.Len() != s.NumNodes() || len(s.Keys) != s.NumNodes() {
 		return missing(r, "ids or keys")
@@ -219,7 +219,7 @@ func (s *Snapshot) takeIDs(r *format.Record) error {
 	return nil
 }
 
-func (s *Snapshot) takeTopology(r *format.Record) error {
+func (s *Snapshot) loadTopology(r *format.Record) error {
 	s.In = graph.CSR{
 		Indptr:  r.Int64s(format.BlockIndptr, format.AnyLayer),
 		Indices: r.Int32s(format.BlockIndices, format.AnyLayer),
@@ -237,7 +237,7 @@ func (s *Snapshot) takeTopology(r *format.Record) error {
 			return missing(r, "out-rows")
 		}
 	}
-	if err := s.takeRels(r); err != nil {
+	if err := s.loadRels(r); err != nil {
 		return err
 	}
 	s.Component = r.Int32s(format.GraphComponent, format.AnyLayer)
@@ -261,7 +261,7 @@ func normOf(r *format.Record, coef format.Coef) graph.Norm {
 	}
 }
 
-func (s *Snapshot) takeFeatures(r *format.Record) error {
+func (s *Snapshot) loadFeatures(r *format.Record) error {
 	s.Features = r.Float32s(format.TableRows, format.AnyLayer, format.CoefNone)
 	if len(s.Features) != s.NumNodes()*s.NumFeatures() {
 		return missing(r, "float32 rows")
@@ -269,7 +269,7 @@ func (s *Snapshot) takeFeatures(r *format.Record) error {
 	return nil
 }
 
-func (s *Snapshot) takeLabels(r *format.Record) error {
+func (s *Snapshot) loadLabels(r *format.Record) error {
 	s.Class = r.Int32s(format.SeedsLabel, format.AnyLayer)
 	s.Bits = r.Uint8s(format.SeedsLabel, format.AnyLayer)
 	s.Values = r.Float32s(format.SeedsLabel, format.AnyLayer, format.CoefNone)
@@ -288,7 +288,7 @@ func (s *Snapshot) takeLabels(r *format.Record) error {
 	return nil
 }
 
-func (s *Snapshot) takeSplits(r *format.Record) error {
+func (s *Snapshot) loadSplits(r *format.Record) error {
 	s.Mask = r.Uint8s(format.SeedsMask, format.AnyLayer)
 	if len(s.Mask) != s.NumNodes()*len(s.Manifest.Splits) || !slices.Equal(r.Names().Strings(), s.Manifest.Splits) {
 		return missing(r, "masks of the splits in the manifest")

@@ -3,7 +3,6 @@ package snapshot
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -36,6 +35,9 @@ const (
 	edgeShare = 0.4
 	// arrayShare is for arrays by entry, when the edges are sorted.
 	arrayShare = 0.3
+	// GoHeapShare is the soft limit of the Go heap, which neither of the others is part of. They may add up to more than 1: it reserves nothing,
+	// but is where the collector starts to work harder. What lives on the heap is meant to fit in what the other two leave.
+	GoHeapShare = 0.5
 	// viewCheck is how often the resident part of mapped files is looked at: what can be read in that time comes on top of the limit.
 	viewCheck = 20 * time.Millisecond
 )
@@ -47,7 +49,7 @@ func NewScratch(memBytes int64, dir string) *Scratch {
 
 // ListOptions are those of an edge list that lives in s.
 func (s *Scratch) ListOptions(weighted, relational bool) graph.ListOptions {
-	o := graph.ListOptions{Weighted: weighted, Relational: relational, Alloc: s.alloc}
+	o := graph.ListOptions{Weighted: weighted, Relational: relational, Alloc: s.allocBlock}
 	if s.memBytes > 0 {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -59,18 +61,8 @@ func (s *Scratch) ListOptions(weighted, relational bool) graph.ListOptions {
 	return o
 }
 
-// SpilledBytes returns how large the files of s became.
-func (s *Scratch) SpilledBytes() int64 {
-	if s == nil || s.spill == nil {
-		return 0
-	}
-	s.spill.mu.Lock()
-	defer s.spill.mu.Unlock()
-	return s.spill.end
-}
-
-// alloc returns the memory of blocks.
-func (s *Scratch) alloc(n int) []byte {
+// allocBlock returns the memory of blocks.
+func (s *Scratch) allocBlock(n int) []byte {
 	slab, err := mapMemory(n)
 	if err != nil {
 		return make([]byte, n) // the limit of the heap speaks up if this is too much as well
@@ -104,8 +96,8 @@ func (s *Scratch) freeEdges() {
 	}
 }
 
-// array returns n zero bytes, a graph.Alloc: in memory up to a share of the limit, then each in a mapped file of its own.
-func (s *Scratch) array(n int64) ([]byte, error) {
+// allocArray returns n zero bytes, a graph.Alloc: in memory up to a share of the limit, then each in a mapped file of its own.
+func (s *Scratch) allocArray(n int64) ([]byte, error) {
 	s.mu.Lock()
 	fits := s.memBytes == 0 || s.arrays+n <= int64(arrayShare*float64(s.memBytes))
 	if fits {
@@ -150,8 +142,8 @@ func (s *Scratch) watch(m mmap.MMap) {
 // dropper makes the pages of a file leave memory.
 type dropper struct{ drop func() }
 
-// dropAlso has drop called where memory is short, until the result is called or s closed. drop isn't called any more, nor running, then.
-func (s *Scratch) dropAlso(drop func()) (undo func()) {
+// onPressure has drop called where memory is short, until the result is called or s closed. drop isn't called any more, nor running, then.
+func (s *Scratch) onPressure(drop func()) (undo func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := &dropper{drop}
@@ -198,9 +190,9 @@ func (s *Scratch) dropViews() {
 }
 
 // Close gives everything back.
-func (s *Scratch) Close() error {
+func (s *Scratch) Close() {
 	if s == nil {
-		return nil
+		return
 	}
 	if s.stop != nil {
 		close(s.stop)
@@ -217,7 +209,6 @@ func (s *Scratch) Close() error {
 		unix.Munmap(m)
 	}
 	s.views, s.memory = nil, nil
-	return nil
 }
 
 func (s *Scratch) tempDir() string {
@@ -249,78 +240,4 @@ func residentBytes() int64 {
 	var size, resident int64
 	fmt.Sscan(string(b), &size, &resident)
 	return resident * int64(os.Getpagesize())
-}
-
-// spillFile is a graph.Spill in one file, in which freed places are used again.
-type spillFile struct {
-	dir string
-
-	mu   sync.Mutex
-	file *os.File
-	end  int64
-	free map[int64][]int64 // places by their size
-}
-
-func (f *spillFile) Put(parts [][]byte) (int64, error) {
-	size := int64(0)
-	for _, p := range parts {
-		size += int64(len(p))
-	}
-	place, err := f.place(size)
-	if err != nil {
-		return 0, err
-	}
-	at := place
-	for _, p := range parts {
-		if _, err := f.file.WriteAt(p, at); err != nil {
-			return 0, fmt.Errorf("edges don't fit into memory, and not into %s either, after %d bytes there (--tmp chooses the directory): %w", filepath.Dir(f.file.Name()), at, err)
-		}
-		at += int64(len(p))
-	}
-	return place, nil
-}
-
-// place returns room for size bytes.
-func (f *spillFile) place(size int64) (int64, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.file == nil {
-		file, err := tempFile(f.dir)
-		if err != nil {
-			return 0, err
-		}
-		f.file, f.free = file, map[int64][]int64{}
-	}
-	if list := f.free[size]; len(list) > 0 {
-		f.free[size] = list[:len(list)-1]
-		return list[len(list)-1], nil
-	}
-	place := f.end
-	f.end += size
-	return place, nil
-}
-
-func (f *spillFile) Get(place int64, parts [][]byte) error {
-	for _, p := range parts {
-		if _, err := f.file.ReadAt(p, place); err != nil {
-			return fmt.Errorf("scratch file in %s: %w", filepath.Dir(f.file.Name()), err)
-		}
-		place += int64(len(p))
-	}
-	return nil
-}
-
-func (f *spillFile) Free(place, sizeBytes int64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.free[sizeBytes] = append(f.free[sizeBytes], place)
-}
-
-func (f *spillFile) close() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.file != nil {
-		f.file.Close()
-		f.file = nil
-	}
 }

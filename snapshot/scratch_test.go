@@ -70,7 +70,7 @@ func TestBuildSpilled(t *testing.T) {
 			if left, _ := os.ReadDir(tmp); len(left) > 0 {
 				t.Errorf("%d files are left in the scratch directory", len(left))
 			}
-			return id, s.SpilledBytes()
+			return id, s.spilledBytes()
 		}
 		want, spilled := build(0, 1)
 		if spilled != 0 {
@@ -102,7 +102,7 @@ func TestScratchDiskFull(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "--tmp") || !strings.Contains(err.Error(), "no space left") || !strings.Contains(err.Error(), tmp) {
 		t.Errorf("edges: got %v", err)
 	}
-	if _, err := s.array(2 << 20); err == nil || !strings.Contains(err.Error(), "--tmp") {
+	if _, err := s.allocArray(2 << 20); err == nil || !strings.Contains(err.Error(), "--tmp") {
 		t.Errorf("array: got %v", err)
 	}
 	if left, _ := os.ReadDir(tmp); len(left) > 0 {
@@ -115,20 +115,30 @@ func TestScratchDropsAlso(t *testing.T) {
 	s := NewScratch(1, t.TempDir()) // less than any process has
 	defer s.Close()
 	calls := make(chan bool, 1000)
-	undo := s.dropAlso(func() { calls <- true })
+	undo := s.onPressure(func() { calls <- true })
 	<-calls
 	undo()
 	for len(calls) > 0 {
 		<-calls
 	}
 	other := make(chan bool, 1000)
-	s.dropAlso(func() { other <- true })
+	s.onPressure(func() { other <- true })
 	<-other
 	<-other
 	if len(calls) > 0 {
 		t.Error("dropped once more")
 	}
 	unlimited := NewScratch(0, "")
-	unlimited.dropAlso(func() { t.Error("dropped without a limit") })()
+	unlimited.onPressure(func() { t.Error("dropped without a limit") })()
 	unlimited.Close()
+}
+
+// spilledBytes returns how large the files of s became.
+func (s *Scratch) spilledBytes() int64 {
+	if s == nil || s.spill == nil {
+		return 0
+	}
+	s.spill.mu.Lock()
+	defer s.spill.mu.Unlock()
+	return s.spill.end
 }

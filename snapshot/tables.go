@@ -119,13 +119,16 @@ func (l *Labels) markedBits() []uint8 {
 	return bits
 }
 
-// markedValues returns Values with the format's NaN in the rows that have no label.
+// noTarget is the format's NaN (SPEC 5.1), for a target that isn't there.
+func noTarget() float32 { return math.Float32frombits(0x7FC00000) }
+
+// markedValues returns Values with noTarget in the rows that have no label.
 func (l *Labels) markedValues() []float32 {
 	values := slices.Clone(l.Values)
 	for v, ok := range l.Labelled {
 		for c := range l.NumTargets {
 			if !ok {
-				values[v*l.NumTargets+c] = math.Float32frombits(0x7FC00000)
+				values[v*l.NumTargets+c] = noTarget()
 			}
 		}
 	}

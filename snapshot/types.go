@@ -8,27 +8,6 @@ import (
 	"github.com/prelift/prelift/snapshot/graph"
 )
 
-// edgesPerRel counts the edges of each relation: undirected pairs once, self loops once, arcs when directed. nil without relations.
-func edgesPerRel(g *graph.Graph, numRels int) []format.Int {
-	if numRels == 0 {
-		return nil
-	}
-	counts := make([]format.Int, numRels)
-	in := &g.In
-	if in.Rel == nil {
-		counts[0] = format.Int(g.Audit.NumEdges)
-		return counts
-	}
-	for v := range int32(in.NumNodes()) {
-		for e := in.Indptr[v]; e < in.Indptr[v+1]; e++ {
-			if g.Out != nil || in.Indices[e] <= v {
-				counts[in.Rel[e]]++
-			}
-		}
-	}
-	return counts
-}
-
 // nodesPerType counts the nodes of each type, nil without types.
 func nodesPerType(t *Types) []format.Int {
 	if t == nil {
@@ -52,40 +31,12 @@ func (b *builder) startTypes() {
 	}
 }
 
-func (s *Snapshot) takeRelations(r *format.Record) error {
-	if s.RelNames = r.Names().Strings(); len(s.RelNames) != int(s.Manifest.NumRels) {
-		return missing(r, "names of the relations")
-	}
-	return nil
-}
-
-func (s *Snapshot) takeTypes(r *format.Record) error {
+func (s *Snapshot) loadTypes(r *format.Record) error {
 	s.Types = &Types{Type: r.Int32s(format.NodesType, format.AnyLayer), Names: r.Names().Strings()}
 	if len(s.Types.Type) != s.NumNodes() || len(s.Types.Names) != len(s.Manifest.NodesPerType) {
 		return missing(r, "types of the nodes or their names")
 	}
 	return r.CheckNumbers(format.NodesType, len(s.Types.Names))
-}
-
-// takeRels takes the relations of the rows.
-func (s *Snapshot) takeRels(r *format.Record) error {
-	m := &s.Manifest
-	if m.NumRels < 2 {
-		return nil
-	}
-	if s.In.Rel = r.Int32s(format.BlockRel, format.AnyLayer); s.In.Rel == nil {
-		return missing(r, "relations")
-	}
-	if s.Out == nil {
-		return r.CheckNumbers(format.BlockRel, int(m.NumRels))
-	}
-	if s.Out.Rel = r.Int32s(format.TransposeRel, format.AnyLayer); s.Out.Rel == nil {
-		return missing(r, "relations of the out-rows")
-	}
-	if err := r.CheckNumbers(format.BlockRel, int(m.NumRels)); err != nil {
-		return err
-	}
-	return r.CheckNumbers(format.TransposeRel, int(m.NumRels))
 }
 
 // checkTypes checks what the manifest says of relations against itself.
@@ -118,16 +69,6 @@ func (s *Snapshot) verifyTypes() error {
 		}
 	}
 	return nil
-}
-
-// simple returns in-rows and out-rows (directed, else nil) without relations: index and order are of who is a neighbour of whom.
-func simple(in, out *graph.CSR, alloc graph.Alloc) (*graph.CSR, *graph.CSR, error) {
-	in, err := in.Simple(alloc)
-	if err != nil || out == nil {
-		return in, nil, err
-	}
-	out, err = out.Simple(alloc)
-	return in, out, err
 }
 
 // NamedCount is a relation or a type and how many edges or nodes are of it.

@@ -111,7 +111,7 @@ func checkRelations(t *testing.T, s *Snapshot, tables *Tables) {
 	want := map[edge]bool{}
 	counts := make([]int64, 3)
 	directed := s.Out != nil
-	tables.Edges.Each(func(src, dst int32, _ float32, rel int32) bool {
+	tables.Edges.Each(func(src, dst int32, _ float32, rel int32) error {
 		e := edge{dst, src, rel}
 		if !directed {
 			e = edge{max(src, dst), min(src, dst), rel}
@@ -120,7 +120,7 @@ func checkRelations(t *testing.T, s *Snapshot, tables *Tables) {
 			want[e] = true
 			counts[rel]++
 		}
-		return true
+		return nil
 	})
 	for r, n := range counts {
 		if int64(s.Manifest.EdgesPerRel[r]) != n {

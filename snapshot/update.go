@@ -1,13 +1,11 @@
 package snapshot
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 
 	"github.com/prelift/prelift/format"
@@ -273,7 +271,7 @@ func (u *updater) matchAdded() error {
 		if a.before != b.before {
 			return cmp.Compare(a.before, b.before)
 		}
-		return compareIDs(m.Collation, add.IDs.At(a.id), add.IDs.At(b.id))
+		return m.Collation.Compare(add.IDs.At(a.id), add.IDs.At(b.id))
 	})
 	for _, f := range fresh {
 		u.fresh, u.before = append(u.fresh, f.id), append(u.before, f.before)
@@ -288,15 +286,6 @@ func (u *updater) roleOf(id int) ChangeRole {
 		return NewNodes
 	}
 	return AddedEdges
-}
-
-func compareIDs(c Collation, a, b []byte) int {
-	if c == CollationInteger {
-		x, _ := CanonicalInt(a)
-		y, _ := CanonicalInt(b)
-		return cmp.Compare(x, y)
-	}
-	return bytes.Compare(a, b)
 }
 
 // isNamed reports whether there is a row for an id of change.Add.
@@ -316,7 +305,7 @@ func (u *updater) checkFresh() error {
 			return &ChangeError{Role: AddedEdges, Src: name, Msg: "is not a node of the base, nor of --nodes", Hint: "the base has a table of all nodes: give new ones a row in --nodes"}
 		case !m.Update.Declared && !hasTables && u.isNamed(id):
 			return &ChangeError{Role: NewNodes, Src: name, Msg: "has a row, but the base has no tables, and nodes by their edges alone", Hint: "leave --nodes out"}
-		case m.NumFeatures > 0 && m.Params.MissingFeatures != "zero" && (add.Features == nil || !u.isNamed(id)):
+		case m.NumFeatures > 0 && m.Params.MissingFeatures != MissingZero && (add.Features == nil || !u.isNamed(id)):
 			return &ChangeError{Role: u.roleOf(int(id)), Src: name, Msg: "has no feature row", Hint: "the base was built with --missing-features error: give new nodes their features, f0, f1, ..., in --nodes"}
 		}
 	}
@@ -337,13 +326,9 @@ func (u *updater) removed() (*graph.EdgeList, error) {
 		}
 	}
 	byRel := remove.RelNames != nil && !u.base.Manifest.Params.MergeRelations
-	rels := make([]int32, len(remove.RelNames))
-	for i, name := range remove.RelNames {
-		rels[i] = int32(slices.Index(u.base.RelNames, name))
-	}
-	list := newLines(u.opt.Scratch.ListOptions(false, byRel))
-	var fault error
-	err := remove.Edges.Each(func(from, to int32, _ float32, r int32) bool {
+	rels := numbersOf(remove.RelNames, u.base.RelNames)
+	list := graph.NewEdgeList(u.opt.Scratch.ListOptions(false, byRel))
+	err := remove.Edges.Each(func(from, to int32, _ float32, r int32) error {
 		src, dst, rel := nodes[from], nodes[to], int32(-1)
 		missing := src < 0 || dst < 0
 		if byRel {
@@ -359,46 +344,13 @@ func (u *updater) removed() (*graph.EdgeList, error) {
 				if u.report.NumMissing++; u.report.NumMissing == 1 {
 					u.report.FirstMissing = fmt.Sprintf("%q, %q", e.Src, e.Dst)
 				}
-				return true
+				return nil
 			}
-			fault = e
-			return false
+			return e
 		}
-		fault = list.add(src, dst, 0, rel)
-		return fault == nil
+		return list.Add(src, dst, 0, rel)
 	})
-	if err == nil {
-		err = fault
-	}
-	if err != nil {
-		return nil, err
-	}
-	return list.end()
-}
-
-// lines collects renumbered lines.
-type lines struct {
-	list   *graph.EdgeList
-	ends   []int32
-	weight []float32
-	rel    []int32
-}
-
-func newLines(opt graph.ListOptions) *lines { return &lines{list: graph.NewEdgeList(opt)} }
-
-func (l *lines) add(src, dst int32, weight float32, rel int32) error {
-	l.ends, l.weight, l.rel = append(l.ends, src, dst), append(l.weight, weight), append(l.rel, rel)
-	if len(l.ends) < 1<<13 {
-		return nil
-	}
-	_, err := l.end()
-	return err
-}
-
-func (l *lines) end() (*graph.EdgeList, error) {
-	err := l.list.Append(l.ends, l.weight, l.rel)
-	l.ends, l.weight, l.rel = l.ends[:0], l.weight[:0], l.rel[:0]
-	return l.list, err
+	return list, err
 }
 
 // removedGraph makes rows of the edges to remove, nil without any.
@@ -419,7 +371,7 @@ func (u *updater) graphUpdate(removed *graph.Graph) *graph.Update {
 	return &graph.Update{
 		In: u.base.In, Out: u.base.Out, Lines: u.base.Lines,
 		Audit:   graph.Audit{NumLines: int64(a.NumLines), NumPairs: int64(a.NumPairs), OneDirectional: int64(a.OneDirectional)},
-		Removed: removed, Threads: u.opt.Threads, Alloc: u.opt.Scratch.array, Progress: u.progress, Guard: u.guard,
+		Removed: removed, Threads: u.opt.Threads, Alloc: u.opt.Scratch.allocArray, Progress: u.progress, Guard: u.guard,
 	}
 }
 
@@ -449,7 +401,7 @@ func (u *updater) findGone(removed *graph.Graph) error {
 		if base.Out != nil {
 			degree += base.Out.Degree(v)
 		}
-		if n == degree && !stays[v] && !base.IsNamed(v) {
+		if n == degree && !stays[v] && !base.isNamed(v) {
 			u.gone = append(u.gone, v)
 		}
 	}
@@ -590,8 +542,7 @@ func (u *updater) countRemoved(removed *graph.Graph, left []format.Int) {
 			case in.Rel != nil:
 				left[in.Rel[e]]--
 			default:
-				first, _ := slices.BinarySearch(base.Row(row), col)
-				for k := base.Indptr[row] + int64(first); k < base.Indptr[row+1] && base.Indices[k] == col; k++ {
+				for k, end := base.EntriesTo(row, col); k < end; k++ {
 					left[base.Rel[k]]--
 				}
 			}
@@ -599,12 +550,16 @@ func (u *updater) countRemoved(removed *graph.Graph, left []format.Int) {
 	}
 }
 
-// numbersOf returns the place of each of list in names, -1 for none.
+// numbersOf returns the place of each of list in names, which are distinct, -1 for none.
 func numbersOf(list, names []string) []int32 {
+	place := make(map[string]int32, len(names))
+	for i, name := range names {
+		place[name] = int32(i)
+	}
 	numbers := make([]int32, len(list))
 	for i, name := range list {
-		at, ok := slices.BinarySearch(names, name)
-		if numbers[i] = int32(at); !ok {
+		at, ok := place[name]
+		if numbers[i] = at; !ok {
 			numbers[i] = -1
 		}
 	}
@@ -667,22 +622,14 @@ func (u *updater) addedLines(add *Tables) (*graph.EdgeList, error) {
 		next += r.to - r.from
 	}
 	relational := len(u.tables.RelNames) > 0
-	list := newLines(u.opt.Scratch.ListOptions(add.Edges.Weighted(), relational))
-	var fault error
-	err := add.Edges.Each(func(src, dst int32, weight float32, rel int32) bool {
+	list := graph.NewEdgeList(u.opt.Scratch.ListOptions(add.Edges.Weighted(), relational))
+	err := add.Edges.Each(func(src, dst int32, weight float32, rel int32) error {
 		if relational {
 			rel = u.addRels[rel]
 		}
-		fault = list.add(nodes[src], nodes[dst], weight, rel)
-		return fault == nil
+		return list.Add(nodes[src], nodes[dst], weight, rel)
 	})
-	if err == nil {
-		err = fault
-	}
-	if err != nil {
-		return nil, err
-	}
-	return list.end()
+	return list, err
 }
 
 // spread returns an array by node of the result, width elements each: copied from that of base, and filled by fresh for the ids of change.Add that are new.
@@ -720,7 +667,7 @@ func (u *updater) copyTables() error {
 	if t.Declared = m.Declared; !t.Declared && (m.Named != namedNone || slices.ContainsFunc(u.fresh, u.isNamed)) {
 		named := make([]bool, base.NumNodes())
 		for v := range named {
-			named[v] = base.IsNamed(int32(v))
+			named[v] = base.isNamed(int32(v))
 		}
 		t.Named = spread(u, named, 1, func(to []bool, id int32) { to[0] = u.isNamed(id) })
 	}
@@ -781,7 +728,7 @@ func (u *updater) copyLabels() error {
 				return
 			}
 			for i := range to {
-				to[i] = math.Float32frombits(0x7FC00000)
+				to[i] = noTarget()
 			}
 		})
 	}
@@ -794,7 +741,7 @@ func (u *updater) copyClasses(l, added *Labels) error {
 	var number []int32 // of added's classes
 	if added != nil {
 		l.ClassNames = sortClasses(append(slices.Clone(base.ClassNames), added.ClassNames...))
-		number = classNumbers(added.ClassNames, l.ClassNames)
+		number = numbersOf(added.ClassNames, l.ClassNames)
 	}
 	if l.Task == TaskBinary && len(l.ClassNames) != 2 {
 		return &ChangeError{Role: NewNodes, Msg: fmt.Sprintf("the task binary needs two classes, with the base's there are %d", len(l.ClassNames)), Hint: needsBuild + " with --task multiclass"}
@@ -807,7 +754,7 @@ func (u *updater) copyClasses(l, added *Labels) error {
 	if slices.Equal(l.ClassNames, base.ClassNames) {
 		return nil
 	}
-	old := classNumbers(base.ClassNames, l.ClassNames)
+	old := numbersOf(base.ClassNames, l.ClassNames)
 	at := 0
 	for _, r := range u.runs {
 		n := int(r.to - r.from)
@@ -827,21 +774,8 @@ func sortClasses(names []string) []string {
 	if slices.ContainsFunc(names, func(name string) bool { _, ok := CanonicalInt([]byte(name)); return !ok }) {
 		c = CollationBytes
 	}
-	slices.SortFunc(names, func(a, b string) int { return compareIDs(c, []byte(a), []byte(b)) })
+	slices.SortFunc(names, func(a, b string) int { return c.Compare([]byte(a), []byte(b)) })
 	return slices.Compact(names)
-}
-
-// classNumbers returns the place of each of list in names, which has all of them.
-func classNumbers(list, names []string) []int32 {
-	place := map[string]int32{}
-	for i, name := range names {
-		place[name] = int32(i)
-	}
-	numbers := make([]int32, len(list))
-	for i, name := range list {
-		numbers[i] = place[name]
-	}
-	return numbers
 }
 
 func (u *updater) copySplits() {
@@ -920,7 +854,7 @@ func (u *updater) copyFeatures() error {
 	if cols == 0 {
 		return nil
 	}
-	if base.Manifest.Params.FeatureNorm == "standard" && (len(u.fresh) > 0 || len(u.gone) > 0) {
+	if base.Manifest.Params.FeatureNorm == NormStandard && (len(u.fresh) > 0 || len(u.gone) > 0) {
 		return &ChangeError{Role: NewNodes, Msg: "the features' mean and deviation, by which the base's are normalised (--feature-norm standard), would change with the nodes", Hint: needsBuild}
 	}
 	zeros := make([]float32, cols)

@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"slices"
@@ -55,7 +54,7 @@ func (s *Snapshot) verifyIDs(threads int) error {
 			return s.wrong("node %d has an empty id", v)
 		}
 		if s.Manifest.Params.Anonymised != nil && !isCode(ids.At(v)) {
-			return s.wrong("node %d has the id %q, but ids are said to be anonymised: %d hexadecimal digits", v, ids.At(v), codeDigits)
+			return s.wrong("node %d has the id %q, but ids are said to be anonymised: %d hexadecimal digits", v, ids.At(v), CodeDigits)
 		}
 		if v > 0 && !ids.less(v-1, v) {
 			return s.wrong("ids %q and %q of nodes %d and %d are not in %s order", ids.At(v-1), ids.At(v), v-1, v, ids.Collation)
@@ -71,8 +70,8 @@ func (s *Snapshot) verifyIDs(threads int) error {
 	return nil
 }
 
-// codeDigits is the length of an anonymised id (SPEC 6).
-const codeDigits = 32
+// CodeDigits is the length of an anonymised id (SPEC 6).
+const CodeDigits = 32
 
 // isCode reports whether an id may be an anonymised one.
 func isCode(id []byte) bool {
@@ -81,17 +80,20 @@ func isCode(id []byte) bool {
 			return false
 		}
 	}
-	return len(id) == codeDigits
+	return len(id) == CodeDigits
 }
 
 // less reports whether id a stands before id b in the collation.
 func (ids *IDs) less(a, b int32) bool {
-	if ids.Collation != CollationInteger {
-		return bytes.Compare(ids.At(a), ids.At(b)) < 0
+	x, y := ids.At(a), ids.At(b)
+	if ids.Collation == CollationInteger {
+		_, okX := CanonicalInt(x)
+		_, okY := CanonicalInt(y)
+		if !okX || !okY {
+			return false
+		}
 	}
-	x, okX := CanonicalInt(ids.At(a))
-	y, okY := CanonicalInt(ids.At(b))
-	return okX && okY && x < y
+	return ids.Collation.Compare(x, y) < 0
 }
 
 // verifyRows checks the rows and counts again what the manifest says of them.

@@ -46,11 +46,10 @@ type blockStore struct {
 	spill Spill              // nil: everything stays in memory
 	alloc func(n int) []byte // nil: the Go heap
 
-	mu      sync.Mutex
-	kept    int64
-	free    []*block
-	slab    []byte // of alloc, not given out yet
-	spilled int64  // blocks that went to the spill
+	mu   sync.Mutex
+	kept int64
+	free []*block
+	slab []byte // of alloc, not given out yet
 }
 
 // slabBytes is how much is asked of alloc at a time: a whole number of huge pages.
@@ -109,9 +108,7 @@ func (s *blockStore) keep(l *blockList, b *block) (again *block, err error) {
 	size := blockLen * b.recordBytes()
 	s.mu.Lock()
 	full := s.spill != nil && s.limit > 0 && s.kept+size > s.limit
-	if full {
-		s.spilled++
-	} else {
+	if !full {
 		s.kept += size
 	}
 	s.mu.Unlock()
@@ -191,13 +188,13 @@ type scatter struct {
 	err   error
 }
 
-// full stands for the open block of a list that has none.
-var full = &block{n: blockLen}
+// noBlock stands for the open block of a list that has none.
+var noBlock = &block{n: blockLen}
 
 func newScatter(s *blockStore, numLists int, vals bool) *scatter {
 	w := &scatter{store: s, vals: vals, open: make([]*block, numLists), lists: make([]blockList, numLists)}
 	for k := range w.open {
-		w.open[k] = full
+		w.open[k] = noBlock
 	}
 	return w
 }
@@ -230,7 +227,7 @@ func (w *scatter) add(to []uint16, keys []uint64, vals []float32) {
 // next returns an empty block for list k, which keeps the full one. After an error, which w.err tells, records are lost.
 func (w *scatter) next(k uint16) *block {
 	b := w.open[k]
-	if b == full || b == w.spare {
+	if b == noBlock || b == w.spare {
 		b = nil
 	}
 	if w.err == nil && b != nil {
@@ -256,7 +253,7 @@ func (w *scatter) close() ([]blockList, error) {
 		if w.err != nil {
 			return nil, w.err
 		}
-		if b == full {
+		if b == noBlock {
 			continue
 		}
 		var again *block

@@ -1,6 +1,6 @@
 package graph
 
-// CommunityOptions steer Communities and CommunityOrder. A zero field takes the default.
+// CommunityOptions steer Communities. A zero field takes the default.
 type CommunityOptions struct {
 	MaxSize int // most nodes of a community: 4096 by default
 	Rounds  int // passes over all nodes at most: 10 by default

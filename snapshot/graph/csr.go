@@ -53,13 +53,22 @@ func (c *CSR) Loop(v int32) (entry int64, ok bool) {
 
 // Find returns the entry of row v that leads to u by a relation, 0 where there are none. O(log degree).
 func (c *CSR) Find(v, u, rel int32) (entry int64, ok bool) {
-	i, ok := slices.BinarySearch(c.Row(v), u)
-	for entry = c.Indptr[v] + int64(i); c.Rel != nil && entry < c.Indptr[v+1] && c.Indices[entry] == u; entry++ {
-		if c.Rel[entry] == rel {
+	for entry, end := c.EntriesTo(v, u); entry < end; entry++ {
+		if c.Rel == nil || c.Rel[entry] == rel {
 			return entry, true
 		}
 	}
-	return entry, ok && c.Rel == nil
+	return 0, false
+}
+
+// EntriesTo returns the entries first..end-1 of row v that lead to u: one, or one for each relation that does; none where first is end.
+// O(log degree) and their number.
+func (c *CSR) EntriesTo(v, u int32) (first, end int64) {
+	i, _ := slices.BinarySearch(c.Row(v), u)
+	first = c.Indptr[v] + int64(i)
+	for end = first; end < c.Indptr[v+1] && c.Indices[end] == u; end++ {
+	}
+	return first, end
 }
 
 // Has reports whether row v leads to u, by whatever relation. O(log degree).
@@ -70,10 +79,7 @@ func (c *CSR) Has(v, u int32) bool {
 
 // loops returns the entries of v's self loops: one, or one for each relation that has it.
 func (c *CSR) loops(v int32) (first, end int64) {
-	first, ok := c.Loop(v)
-	for end = first; ok && end < c.Indptr[v+1] && c.Indices[end] == v; end++ {
-	}
-	return first, end
+	return c.EntriesTo(v, v)
 }
 
 // neighbours returns the number of entries of row v other than its self loops.
@@ -162,7 +168,7 @@ var (
 
 // EdgeError names an edge that Build refuses.
 type EdgeError struct {
-	Err      error   // ErrNodeRange, ErrWeight or ErrWeightSum
+	Err      error   // ErrNodeRange, ErrWeight, ErrWeightSum or ErrLoop
 	Index    int     // place in src and dst, from 0; -1 for ErrWeightSum, which is about several
 	Src, Dst int32   // undirected, ErrWeightSum: the smaller end first
 	Weight   float64 // the weight, or the sum for ErrWeightSum

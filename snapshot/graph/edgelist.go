@@ -40,7 +40,7 @@ func NewEdgeList(opt ListOptions) *EdgeList {
 func EdgesOf(src, dst []int32, weight []float32, rel []int32) *EdgeList {
 	l := NewEdgeList(ListOptions{Weighted: weight != nil, Relational: rel != nil})
 	for i := range src {
-		l.add(src[i], dst[i], at(weight, i), at(rel, i)) // without a spill it can't fail
+		l.Add(src[i], dst[i], at(weight, i), at(rel, i)) // without a spill it can't fail
 	}
 	return l
 }
@@ -90,7 +90,8 @@ func (l *EdgeList) Append(ends []int32, weight []float32, rel []int32) error {
 	return nil
 }
 
-func (l *EdgeList) add(src, dst int32, weight float32, rel int32) error {
+// Add appends an edge; weight and rel are ignored where the list has none. Errors are the spill's.
+func (l *EdgeList) Add(src, dst int32, weight float32, rel int32) error {
 	b, err := l.room()
 	if err != nil {
 		return err
@@ -129,8 +130,9 @@ func (l *EdgeList) Renumber(number, rels []int32) {
 	l.number, l.relNumber = newNumbering(number, l.opt.Alloc), rels
 }
 
-// Each calls f with every edge in the order of Append, until f says stop. weight is 1 and rel 0 where the list has none.
-func (l *EdgeList) Each(f func(src, dst int32, weight float32, rel int32) (more bool)) error {
+// Each calls f with every edge in the order of Append, until f returns an error, which it returns. weight is 1 and rel 0 where
+// the list has none.
+func (l *EdgeList) Each(f func(src, dst int32, weight float32, rel int32) error) error {
 	if err := l.close(); err != nil {
 		return err
 	}
@@ -146,8 +148,8 @@ func (l *EdgeList) Each(f func(src, dst int32, weight float32, rel int32) (more 
 			if l.opt.Weighted {
 				weight = b.vals[i]
 			}
-			if !f(src, dst, weight, l.rel(b, i)) {
-				return nil
+			if err := f(src, dst, weight, l.rel(b, i)); err != nil {
+				return err
 			}
 		}
 	}

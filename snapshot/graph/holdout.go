@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"math/bits"
 	"slices"
 	"sync/atomic"
@@ -272,8 +271,8 @@ func (p *Pairs) Distinct(directed bool) (Pairs, error) {
 			out.Rel = append(out.Rel, rels[first])
 		}
 		if weights != nil {
-			sum := sumAscending(weights[first:i])
-			if math.IsInf(float64(float32(sum)), 0) {
+			sum, ok := sumWeights(weights[first:i])
+			if !ok {
 				return out, &EdgeError{Err: ErrWeightSum, Index: -1, Src: src, Dst: dst, Weight: sum}
 			}
 			out.Weight = append(out.Weight, float32(sum))

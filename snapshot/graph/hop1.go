@@ -37,16 +37,8 @@ type HopOptions struct {
 	Progress func(done, total int64)
 }
 
-// Settle returns o with zero fields filled in, and an error where it can't be; BuildHop1 and BuildHop2 do it themselves.
+// Settle returns o with zero fields filled in, but Threads, and an error where it can't be; BuildHop1 and BuildHop2 do it themselves.
 func (o HopOptions) Settle() (HopOptions, error) {
-	threads := o.Threads
-	o, err := o.withDefaults()
-	o.Threads = threads
-	return o, err
-}
-
-// withDefaults fills zero fields in and checks the rest.
-func (o HopOptions) withDefaults() (HopOptions, error) {
 	for _, f := range []struct {
 		value    *int
 		standard int
@@ -65,7 +57,6 @@ func (o HopOptions) withDefaults() (HopOptions, error) {
 	case o.Hop2Cap < 1 || o.Hop2Cap > math.MaxInt32:
 		return o, fmt.Errorf("hop-2 rows of at most %d: want 1 or more", o.Hop2Cap)
 	}
-	o.Threads = numThreads(o.Threads)
 	return o, nil
 }
 
@@ -111,10 +102,11 @@ type Hop1 struct {
 // BuildHop1 makes the index of c's rows, which have no relations (CSR.Simple takes them away). The result does not
 // depend on opt.Threads. O(N log degree + E). An error is about c's relations, opt, or Alloc's.
 func BuildHop1(c *CSR, opt HopOptions) (*Hop1, error) {
-	opt, err := opt.withDefaults()
+	opt, err := opt.Settle()
 	if err != nil {
 		return nil, err
 	}
+	opt.Threads = numThreads(opt.Threads)
 	if c.Rel != nil {
 		return nil, errRelations
 	}

@@ -422,3 +422,38 @@ func BenchmarkHop1(b *testing.B) {
 		}
 	}
 }
+
+// TestInformationBits counts sets of neighbours with whole numbers: a star of 7 leaves (C(8, 7) C(8, 1)^7 = 2^24), a path, loops, which are
+// no neighbours, and nodes without any.
+func TestInformationBits(t *testing.T) {
+	star := edges{numNodes: 8}
+	for leaf := range int32(7) {
+		star.add(0, leaf+1)
+	}
+	path := edges{numNodes: 5}
+	for v := range int32(4) {
+		path.add(v, v+1)
+	}
+	loops := edges{numNodes: 6}
+	loops.add(2, 2)
+	loops.add(3, 3)
+	complete := edges{numNodes: 4} // of 4 nodes, each with 3 neighbours
+	for u := range int32(4) {
+		for v := range u {
+			complete.add(u, v)
+		}
+	}
+	for name, c := range map[string]struct {
+		x    edges
+		want float64 // number of choices
+	}{
+		"star":     {star, math.Pow(8, 8)},
+		"path":     {path, math.Pow(5, 2) * math.Pow(10, 3)},
+		"loops":    {loops, 1},
+		"complete": {complete, math.Pow(4, 4)},
+	} {
+		if got, want := InformationBits(&mustBuild(t, c.x, false).In), math.Log2(c.want); math.Abs(got-want) > 1e-9*(1+want) {
+			t.Errorf("%s: %g bits, want %g", name, got, want)
+		}
+	}
+}

@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 )
 
-// Hop2MaxRatio is how many times the entries of hop 1 the entries of hop 2 may be; beyond it
+// hop2MaxRatio is how many times the entries of hop 1 the entries of hop 2 may be; beyond it
 // BuildHop2 lowers the cap of its rows.
-const Hop2MaxRatio = 5
+const hop2MaxRatio = 5
 
 // workRows is how many rows a thread takes at a time. It shapes no result.
 const workRows = 256
@@ -33,7 +33,7 @@ type Hop2Audit struct {
 	NumCut      int64 // rows that reached Cap, so perhaps left something out
 	NumSampled  int64 // nodes of more than ExpandLimit neighbours
 	Cap         int   // most entries of a row: Hop2Cap, or less if Forced
-	Forced      bool  // NumUncut is more than Hop2MaxRatio times the entries of hop 1
+	Forced      bool  // NumUncut is more than hop2MaxRatio times the entries of hop 1
 	Hop1Entries int64 // entries of c's rows without self loops
 }
 
@@ -45,7 +45,7 @@ type Hop2Audit struct {
 //	        w not v and not a neighbour of v; then sorted
 //
 // So a hub is gone through by one sample of its neighbours, the same wherever the hub is met, and no row
-// costs more than ExpandLimit squared. Cap is Hop2Cap; but if the rows then had more than Hop2MaxRatio times
+// costs more than ExpandLimit squared. Cap is Hop2Cap; but if the rows then had more than hop2MaxRatio times
 // the entries of hop 1, Cap is the largest number with which they don't (0 if there is none). The
 // result depends on nothing else; not on threads.
 //
@@ -53,10 +53,11 @@ type Hop2Audit struct {
 // the result it needs 4 bytes an entry and 4 bytes a node for each thread. The rows have no relations (CSR.Simple).
 // Errors: about relations, opt, lengths that differ, and ctx's, which is looked at every few hundred rows.
 func BuildHop2(ctx context.Context, c *CSR, keys []uint64, opt HopOptions) (*Hop2, Hop2Audit, error) {
-	opt, err := opt.withDefaults()
+	opt, err := opt.Settle()
 	if err != nil {
 		return nil, Hop2Audit{}, err
 	}
+	opt.Threads = numThreads(opt.Threads)
 	if c.Rel != nil {
 		return nil, Hop2Audit{}, errRelations
 	}
@@ -100,9 +101,9 @@ func BuildHop2(ctx context.Context, c *CSR, keys []uint64, opt HopOptions) (*Hop
 	for _, n := range lengths {
 		audit.NumUncut += n
 	}
-	if audit.NumUncut > Hop2MaxRatio*audit.Hop1Entries {
+	if audit.NumUncut > hop2MaxRatio*audit.Hop1Entries {
 		audit.Forced = true
-		audit.Cap = largestCap(lengths, Hop2MaxRatio*audit.Hop1Entries)
+		audit.Cap = largestCap(lengths, hop2MaxRatio*audit.Hop1Entries)
 	}
 	for v, n := range lengths {
 		if n >= int64(audit.Cap) {

@@ -3,7 +3,6 @@ package graph
 import (
 	"context"
 	"fmt"
-	"math"
 	"math/bits"
 	"slices"
 )
@@ -259,8 +258,8 @@ func (m *merger) count(pair uint64, count lineCount, weights []float32) {
 
 // sum sorts the weights of the lines of a pair and adds them up.
 func (m *merger) sum(pair uint64, weights []float32) (float32, error) {
-	sum := sumAscending(weights)
-	if !math.IsInf(float64(float32(sum)), 0) {
+	sum, ok := sumWeights(weights)
+	if ok {
 		return float32(sum), nil
 	}
 	row, col := m.ends(pair)

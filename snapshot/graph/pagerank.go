@@ -15,15 +15,8 @@ type RankOptions struct {
 	Progress func(iterations, most int64) // may be nil; after each iteration
 }
 
-// Settle returns o with zero fields filled in; PageRank does it itself.
+// Settle returns o with zero fields filled in, but Threads, and an error where it can't be; PageRank does it itself.
 func (o RankOptions) Settle() (RankOptions, error) {
-	threads := o.Threads
-	o, err := o.withDefaults()
-	o.Threads = threads
-	return o, err
-}
-
-func (o RankOptions) withDefaults() (RankOptions, error) {
 	if o.Damping == 0 {
 		o.Damping = 0.85
 	}
@@ -33,7 +26,6 @@ func (o RankOptions) withDefaults() (RankOptions, error) {
 	if o.MaxIterations == 0 {
 		o.MaxIterations = 200
 	}
-	o.Threads = numThreads(o.Threads)
 	if !(o.Damping > 0 && o.Damping < 1 && o.Tolerance > 0 && o.MaxIterations > 0) {
 		return o, fmt.Errorf("pagerank: damping %g, tolerance %g, %d iterations: want damping in (0, 1) and the others over 0", o.Damping, o.Tolerance, o.MaxIterations)
 	}
@@ -66,10 +58,11 @@ const rankBlock = 4096
 // then over blocks; no multiply-add is fused. So the bits depend on the graph and options alone.
 // O(iterations * (N + E)); 32 bytes a node. An error is about opt only.
 func PageRank(in *CSR, opt RankOptions) (Rank, error) {
-	opt, err := opt.withDefaults()
+	opt, err := opt.Settle()
 	if err != nil {
 		return Rank{}, err
 	}
+	opt.Threads = numThreads(opt.Threads)
 	numNodes := in.NumNodes()
 	if numNodes == 0 {
 		return Rank{Rank: []float64{}, Converged: true}, nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 	"sync/atomic"
@@ -463,6 +464,12 @@ func (r *Rows) eachBlock(lists []blockList, buf *block, f func(b *block)) error 
 		}
 	}
 	return nil
+}
+
+// sumWeights is sumAscending; ok is false where the sum is over the float32 range.
+func sumWeights(w []float32) (sum float64, ok bool) {
+	sum = sumAscending(w)
+	return sum, !math.IsInf(float64(float32(sum)), 0)
 }
 
 // sumAscending sorts w and adds it up in float64. Zeros in w become +0, whatever their signs.

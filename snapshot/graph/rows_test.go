@@ -324,7 +324,7 @@ func TestRowsSpillFails(t *testing.T) {
 	build := func(ctx context.Context, failAt int) error {
 		l := NewEdgeList(ListOptions{Spill: &memorySpill{failAt: failAt}, MemBytes: 1})
 		for i := range x.src {
-			if err := l.add(x.src[i], x.dst[i], 0, 0); err != nil {
+			if err := l.Add(x.src[i], x.dst[i], 0, 0); err != nil {
 				return err
 			}
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 )
 
 // Update is a change of a graph whose lines are remembered: edges go, lines come, and nodes get new numbers in the same order. Its Graph
@@ -78,10 +77,8 @@ func (u *Update) Check(each func(src, dst int32, numEdges int64)) error {
 
 // CountEdges returns how many entries row has with col, of relation rel unless that is -1. O(log degree).
 func (c *CSR) CountEdges(row, col, rel int32) int64 {
-	lo, hi := c.Indptr[row], c.Indptr[row+1]
-	first := lo + int64(sort.Search(int(hi-lo), func(i int) bool { return c.Indices[lo+int64(i)] >= col }))
 	n := int64(0)
-	for e := first; e < hi && c.Indices[e] == col; e++ {
+	for e, end := c.EntriesTo(row, col); e < end; e++ {
 		if rel < 0 || c.Rel == nil || c.Rel[e] == rel {
 			n++
 		}
@@ -629,8 +626,8 @@ func (c lineCount) oneWay() int64 {
 func (w *lineWriter) merge(added *CSR, e int64, row int32, weights, old []float32) ([]float32, error) {
 	w.weights = append(append(w.weights[:0], weights...), old...)
 	col := added.Indices[e]
-	sum := sumAscending(w.weights)
-	if math.IsInf(float64(float32(sum)), 0) {
+	sum, ok := sumWeights(w.weights)
+	if !ok {
 		err := &EdgeError{Err: ErrWeightSum, Index: -1, Src: row, Dst: col, Weight: sum}
 		if w.u.Out != nil {
 			err.Src, err.Dst = col, row
@@ -639,11 +636,7 @@ func (w *lineWriter) merge(added *CSR, e int64, row int32, weights, old []float3
 	}
 	added.Weight[e] = float32(sum)
 	if w.u.Out == nil && col != row {
-		lo, hi := added.span(col)
-		mirror := lo + int64(sort.Search(int(hi-lo), func(i int) bool {
-			m := lo + int64(i)
-			return added.Indices[m] > row || added.Indices[m] == row && (added.Rel == nil || added.Rel[m] >= added.Rel[e])
-		}))
+		mirror, _ := added.Find(col, row, at(added.Rel, int(e)))
 		added.Weight[mirror] = float32(sum)
 	}
 	return w.weights, nil

@@ -10,7 +10,7 @@ import (
 // place by place, and Contains for every neighbour, for the numbers beside it, for the node itself and for both
 // ends of the range. Each row must have the bucket of its degree. O(E). c must have passed VerifyCSR.
 func VerifyHop1(c *CSR, opt HopOptions, h *Hop1) error {
-	opt, err := opt.withDefaults()
+	opt, err := opt.Settle()
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func slowRow(h *Hop1, v int32) (row []int32) {
 // expansions, row by row as the rule has it, and the cap tried from below. Rows are made twice rather than
 // kept: 4 bytes an entry of hop 1 and 33 a node. c must have passed VerifyCSR.
 func VerifyHop2(c *CSR, keys []uint64, opt HopOptions, h *Hop2, audit Hop2Audit) error {
-	opt, err := opt.withDefaults()
+	opt, err := opt.Settle()
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 // more than the tolerance. The step is taken by the arcs' src (shares are pushed, not pulled), and dangling nodes
 // by their own arcs to every node at once. in must have passed VerifyCSR.
 func VerifyPageRank(in *CSR, opt RankOptions, r Rank) error {
-	opt, err := opt.withDefaults()
+	opt, err := opt.Settle()
 	if err != nil {
 		return err
 	}

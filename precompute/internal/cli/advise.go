@@ -286,7 +286,7 @@ func (a *advice) text(w io.Writer) {
 		fmt.Fprintln(w, "run: nothing yet; batches of node tasks need labels: build the snapshot with --labels, or --nodes with a label column")
 		return
 	}
-	fmt.Fprintf(w, "run: %s %s\n", shellLine(os.Args[:1]), shellLine(a.Command))
+	fmt.Fprintf(w, "run: %s %s\n", command.ShellLine(os.Args[:1]), command.ShellLine(a.Command))
 }
 
 // verdict is the pay-off rule with its numbers.
@@ -315,20 +315,4 @@ func secondsText(seconds float64) string {
 		return fmt.Sprintf("%.3g min", seconds/60)
 	}
 	return fmt.Sprintf("%.3g h", seconds/3600)
-}
-
-// shellLine writes arguments so that a shell reads them back.
-func shellLine(args []string) string {
-	quoted := make([]string, len(args))
-	for i, s := range args {
-		quoted[i] = s
-		if s == "" || strings.ContainsFunc(s, func(r rune) bool { return !strings.ContainsRune("-_./=,:+@%", r) && !isWordRune(r) }) {
-			quoted[i] = "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(quoted, " ")
-}
-
-func isWordRune(r rune) bool {
-	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
 }

@@ -70,15 +70,6 @@ func readKeyFile(path string) ([]byte, os.FileMode, error) {
 	return key, info.Mode(), nil
 }
 
-// pathless takes the path off an error that will be said with it.
-func pathless(err error) error {
-	var e *os.PathError
-	if errors.As(err, &e) {
-		return e.Err
-	}
-	return err
-}
-
 // keyMark stands for the key (SPEC 6): another key has another mark, and from the mark no key can be told. Zero without a key.
 func (f *snapshotFlags) keyMark() format.Digest {
 	if f.in.AnonymiseKey == nil {

@@ -3,8 +3,10 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -84,4 +86,13 @@ func namesText(paths []string) string {
 		names = append(names[:most:most], fmt.Sprintf("and %d more", len(names)-most))
 	}
 	return strings.Join(names, ", ")
+}
+
+// pathless takes the path off an error that will be said with it.
+func pathless(err error) error {
+	var e *os.PathError
+	if errors.As(err, &e) {
+		return e.Err
+	}
+	return err
 }

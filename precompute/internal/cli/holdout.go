@@ -55,7 +55,8 @@ func (f *holdoutFlags) params(in *ingest.Options) (*snapshot.HoldoutParams, erro
 	return p, nil
 }
 
-// noteHoldout tells of given pairs that are in no line of the edges.
+// noteHoldout tells what is unusual about the held-out pairs: those whose answers the graph gives away, in both lists, repeated,
+// or in no line of the edges.
 func noteHoldout(env *command.Env, m *snapshot.Manifest) {
 	a := m.Heldout
 	if a == nil {

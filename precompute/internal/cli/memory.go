@@ -69,22 +69,17 @@ func parseBytes(s string) (int64, error) {
 		}
 	}
 	unit := 1.0
-	if i := strings.IndexByte("kmgt", lastByte(lower)); i >= 0 && lower != "" {
-		unit = float64(int64(1) << (10 * (i + 1)))
-		lower = lower[:len(lower)-1]
+	if n := len(lower); n > 0 {
+		if i := strings.IndexByte("kmgt", lower[n-1]); i >= 0 {
+			unit = float64(int64(1) << (10 * (i + 1)))
+			lower = lower[:n-1]
+		}
 	}
 	x, err := strconv.ParseFloat(strings.TrimSpace(lower), 64)
 	if err != nil || !(x > 0) || x*unit > math.MaxInt64/2 {
 		return 0, fmt.Errorf("want a size as 4G or 512MiB")
 	}
 	return int64(x * unit), nil
-}
-
-func lastByte(s string) byte {
-	if s == "" {
-		return 0
-	}
-	return s[len(s)-1]
 }
 
 // availableMemory returns what the system has free for programs, and the limit of the control group where that is less.

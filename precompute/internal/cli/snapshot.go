@@ -198,7 +198,7 @@ func (f *snapshotFlags) build(c *cobra.Command, env *command.Env, key format.Dig
 	defer cancel()
 	scratch := snapshot.NewScratch(f.memBytes, f.in.TmpDir)
 	defer scratch.Close()
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(f.memBytes / 2)) // of the Go heap, which edges aren't part of
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(snapshot.GoHeapShare * float64(f.memBytes))))
 	f.in.Progress, f.in.ListOptions = env.Progress.Step, scratch.ListOptions
 	read := f.readTables
 	if f.update.base != "" {
@@ -380,7 +380,7 @@ func (f *snapshotFlags) checkUnused(c *cobra.Command) error {
 	if f.in.Dataset != "" {
 		return nil // may have any of them
 	}
-	nodes := len(f.nodes) > 0 || len(f.in.Edges) > 0 && ingest.DeclareNodes(f.in.Format, f.in.Edges)
+	nodes := len(f.nodes) > 0 || len(f.in.Edges) > 0 && ingest.MayDeclareNodes(f.in.Format, f.in.Edges)
 	given := map[string]bool{"nodes": nodes, "features": f.in.Features != "", "labels": f.in.Labels != "", "splits": f.in.Splits != "", "base": f.update.base != ""}
 	for _, use := range []struct {
 		flag   string

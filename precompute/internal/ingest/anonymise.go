@@ -17,7 +17,7 @@ const MinAnonymiseKey = 16
 
 // codeBytes is how much of an HMAC-SHA-256 an id becomes, in hexadecimal: half, which RFC 2104 asks for at least. Two of
 // 2^31 ids collide with a chance of 2^-67, and a node takes 32 bytes of id in place of 64.
-const codeBytes = 16
+const codeBytes = snapshot.CodeDigits / 2
 
 // code is the first codeBytes of an id's HMAC, big-endian, and the place of the id.
 type code struct {

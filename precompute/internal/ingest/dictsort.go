@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/prelift/prelift/precompute/internal/hugemem"
 	"github.com/prelift/prelift/snapshot"
 )
 
@@ -26,7 +27,7 @@ func sortBuckets(total, threads int, each func(shard int, f func(key, ref uint64
 		counts[shard] = make([]int, len(splitters)+1)
 		each(shard, func(key, _ uint64) { counts[shard][bucketOf(splitters, key)]++ })
 	})
-	entries := makeHuge[sortEntry](total)
+	entries := hugemem.Make[sortEntry](total)
 	buckets := make([][]sortEntry, len(splitters)+1)
 	at := 0
 	for b := range buckets {
@@ -94,7 +95,7 @@ func (d *dict) sortedInts(threads int) (snapshot.IDs, []int32) {
 	parallelEach(len(buckets), threads, func(i int) {
 		slices.SortFunc(buckets[i], func(a, b sortEntry) int { return cmp.Compare(a.key, b.key) })
 	})
-	values, place := makeHuge[int64](n)[:0], makeHuge[int32](n)
+	values, place := hugemem.Make[int64](n)[:0], hugemem.Make[int32](n)
 	v := 0 // of dense, to come
 	denseBelow := func(end int64) {
 		for ; v < len(d.dense) && int64(v) < end; v++ {
@@ -118,7 +119,7 @@ func (d *dict) sortedInts(threads int) (snapshot.IDs, []int32) {
 
 // idsOfInts writes ascending integers as ids.
 func idsOfInts(values []int64, threads int) snapshot.IDs {
-	ids := snapshot.IDs{Offsets: makeHuge[int64](len(values) + 1), Collation: snapshot.CollationInteger}
+	ids := snapshot.IDs{Offsets: hugemem.Make[int64](len(values) + 1), Collation: snapshot.CollationInteger}
 	parts := 4 * threads
 	cut := func(i int) int { return int(int64(len(values)) * int64(i) / int64(parts)) }
 	ends := make([]int64, parts)
@@ -132,7 +133,7 @@ func idsOfInts(values []int64, threads int) snapshot.IDs {
 		ends[i] = total
 		total += size
 	}
-	ids.Bytes = makeHuge[byte](int(total))
+	ids.Bytes = hugemem.Make[byte](int(total))
 	parallelEach(parts, threads, func(i int) {
 		at := ends[i]
 		for k, v := range values[cut(i):cut(i+1)] {
@@ -189,8 +190,8 @@ func (d *dict) sortedBytes(threads int) (snapshot.IDs, []int32) {
 	for i := range buckets {
 		starts[i+1], counts[i+1] = starts[i]+sizes[i], counts[i]+len(buckets[i])
 	}
-	ids := snapshot.IDs{Offsets: makeHuge[int64](n + 1), Bytes: makeHuge[byte](int(starts[len(buckets)])), Collation: snapshot.CollationBytes}
-	place := makeHuge[int32](n)
+	ids := snapshot.IDs{Offsets: hugemem.Make[int64](n + 1), Bytes: hugemem.Make[byte](int(starts[len(buckets)])), Collation: snapshot.CollationBytes}
+	place := hugemem.Make[int32](n)
 	parallelEach(len(buckets), threads, func(i int) {
 		at := starts[i]
 		for k, e := range buckets[i] {

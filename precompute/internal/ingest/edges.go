@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"slices"
 	"sort"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/prelift/prelift/snapshot/graph"
@@ -126,7 +124,7 @@ func (s *edgeSink) number(b *edgeBatch) {
 	if len(b.rels) > 0 && b.err == nil {
 		b.relNums = slices.Grow(b.relNums[:0], b.rows)[:b.rows]
 		if done := s.r.rels.names.addSpans(b.text, b.rels, b.relNums); done < b.rows {
-			b.err = &Error{File: b.file, Msg: "one relation too many: at most 2147483647 can be numbered", Err: ErrLimit}
+			b.err = tooManyRelations(b.file)
 		}
 	}
 	if s.mirror && b.err == nil {
@@ -400,7 +398,7 @@ func (b *edgeBatch) mark(line int64) {
 // shape, or until rowsAtOnce rows wait for numbers. It must give what row gives.
 func (p *edgeParser) scanInts() {
 	s := &p.scan
-	t := s.text[:s.end+8]
+	t := s.text[:s.end+wordBytes]
 	sep, blanks := s.delim, s.blanks
 	ints, weighted := p.ints, p.cols.weight >= 0
 	pos, from := s.pos, len(ints)
@@ -487,8 +485,7 @@ func (p *edgeParser) row() (ok bool, err error) {
 		}
 	}
 	if p.cols.weight >= 0 {
-		field := s.field(p.cols.weight)
-		if err := p.addWeight(s, field, p.sink.names.weight); err != nil {
+		if err := p.addWeight(s, p.cols.weight, p.sink.names.weight); err != nil {
 			return false, err
 		}
 	}
@@ -508,20 +505,52 @@ func (p *edgeParser) row() (ok bool, err error) {
 // areIDs reports whether the ids of a row are the names of their columns, as in the middle of files put together.
 func (n *edgeNames) areIDs(src, dst []byte) bool { return string(src) == n.src && string(dst) == n.dst }
 
-// addWeight takes a weight: a finite float32 of 0 or more.
-func (b *edgeBatch) addWeight(s *scanner, field []byte, column string) error {
-	w, fault := parseFloat32(field)
-	if fault != numberOK || w < 0 {
-		return weightError(s, field, column, w, fault)
+// addWeight takes the weight of the row in s.
+func (b *edgeBatch) addWeight(s *scanner, col int, name string) error {
+	w, vanished, err := s.weight(col, name)
+	if err != nil {
+		return err
 	}
-	if w == 0 && vanishes(field) {
-		if field[0] == '-' {
-			return weightError(s, field, column, -1, numberOK)
-		}
+	if vanished {
 		b.small++
 	}
 	b.weights = append(b.weights, w)
 	return nil
+}
+
+// weight reads field col of an edge, in the column that messages call name: a finite float32 of 0 or more. vanished says
+// that it is written as more than the 0 it reads as.
+func (s *scanner) weight(col int, name string) (w float32, vanished bool, err error) {
+	if s.isNull(col) {
+		return 0, false, &Error{File: s.file, Line: s.start, Column: name, Msg: "null weight", Hint: "--weight-col none ignores weights"}
+	}
+	field := s.field(col)
+	w, fault := parseFloat32(field)
+	if fault != numberOK || w < 0 {
+		return 0, false, weightError(s, field, name, w, fault)
+	}
+	vanished = w == 0 && vanishes(field)
+	if vanished && field[0] == '-' {
+		return 0, false, weightError(s, field, name, -1, numberOK)
+	}
+	return w, vanished, nil
+}
+
+// relation returns field col of an edge, in the column that messages call name, and refuses what can't be a relation.
+func (s *scanner) relation(col int, name string) ([]byte, error) {
+	rel := s.field(col)
+	switch {
+	case len(rel) == 0:
+		return nil, &Error{File: s.file, Line: s.start, Column: name, Msg: "empty relation"}
+	case len(rel) > maxID:
+		return nil, &Error{File: s.file, Line: s.start, Column: name, Value: string(rel), Msg: "is a relation longer than 1 MiB", Err: ErrLimit}
+	}
+	return rel, nil
+}
+
+// tooManyRelations says that relations have no number left.
+func tooManyRelations(file string) error {
+	return &Error{File: file, Msg: fmt.Sprintf("one relation too many: at most %d can be numbered", maxNumber), Err: ErrLimit}
 }
 
 func weightError(s *scanner, field []byte, column string, w float32, fault numberFault) error {
@@ -554,8 +583,6 @@ func checkInteger(id []byte, file string, line int64, column string) error {
 	}
 	return nil
 }
-
-func countLines(b []byte) int64 { return int64(bytes.Count(b, []byte{'\n'})) }
 
 // maxParsers bounds the parsing goroutines: more would only wait for the one that reads.
 const maxParsers = 8
@@ -697,11 +724,7 @@ func (r *reader) weightedAlike(t *table, cols edgeColumns) error {
 	if weighted == r.weighted {
 		return nil
 	}
-	with, without := t.in.name, r.weightFile
-	if r.weighted {
-		with, without = without, with
-	}
-	return &Error{File: t.in.name, Msg: strings.Join([]string{oneLine(with), "has a weight column and", oneLine(without), "has none"}, " "), Hint: "--weight-col chooses or ignores it"}
+	return differ(t.in.name, r.weightFile, r.weighted, "a weight column", "--weight-col chooses or ignores it")
 }
 
 // readEdges reads all edge files. Numbers of edges are those of dict while they were read.
@@ -740,8 +763,13 @@ func (s *edgeSink) notice(report *FileReport) {
 	if n := s.headers; n > 0 {
 		report.noticef("%d %s the header %s: read as %s (were files put together?)", n, rowsRepeat(n), quote(s.names.src+","+s.names.dst), plural(int(n), "edge"))
 	}
-	if n := s.small; n > 0 {
-		report.noticef("%d %s of column %s over 0 but too small for float32: read as 0", n, plural(int(n), "weight"), quote(s.names.weight))
+	report.noticeSmall(s.small, s.names.weight)
+}
+
+// noticeSmall tells of n weights in the column that messages call name that vanished (scanner.weight).
+func (report *FileReport) noticeSmall(n int64, name string) {
+	if n > 0 {
+		report.noticef("%d %s of column %s over 0 but too small for float32: read as 0", n, plural(int(n), "weight"), quote(name))
 	}
 }
 

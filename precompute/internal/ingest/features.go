@@ -563,17 +563,18 @@ func (r *reader) openMatrix() error {
 	if r.opt.sources[r.opt.Features] != nil {
 		return nil
 	}
-	head, err := readHead(r.opt.Features)
+	name := r.opt.nameOf(r.opt.Features)
+	head, err := readHead(r.opt.Features, name)
 	if err != nil {
 		return err
 	}
-	switch name := strings.ToLower(r.opt.Features); {
-	case strings.HasSuffix(name, ".npz") || bytes.HasPrefix(head, zipMagic):
-		r.matrix, err = openNPZ(r.opt.Features, r.opt.FeatureMember)
-	case strings.HasSuffix(name, ".npy") || bytes.HasPrefix(head, npyMagic):
-		r.matrix, err = openNPY(r.opt.Features)
-	case strings.HasSuffix(name, ".npy.gz") || strings.HasSuffix(name, ".npy.zst"):
-		return &Error{File: r.opt.nameOf(r.opt.Features), Msg: "compressed .npy files are not read", Hint: "decompress it, or save it as .npz"}
+	switch lower := strings.ToLower(r.opt.Features); {
+	case strings.HasSuffix(lower, ".npz") || bytes.HasPrefix(head, zipMagic):
+		r.matrix, err = openNPZ(r.opt.Features, name, r.opt.FeatureMember)
+	case strings.HasSuffix(lower, ".npy") || bytes.HasPrefix(head, npyMagic):
+		r.matrix, err = openNPY(r.opt.Features, name)
+	case strings.HasSuffix(lower, ".npy.gz") || strings.HasSuffix(lower, ".npy.zst"):
+		return &Error{File: name, Msg: "compressed .npy files are not read", Hint: "decompress it, or save it as .npz"}
 	default:
 		return nil
 	}
@@ -593,7 +594,7 @@ func (r *reader) openMatrix() error {
 		return nil
 	}
 	if m.rows > maxNumber {
-		return &Error{File: m.file, Msg: fmt.Sprintf("%d rows, but at most 2147483647 nodes can be numbered", m.rows), Err: ErrLimit}
+		return &Error{File: m.file, Msg: fmt.Sprintf("%d rows, but at most %d nodes can be numbered", m.rows, maxNumber), Err: ErrLimit}
 	}
 	r.dict.addRange(m.rows)
 	r.dict.closed = true

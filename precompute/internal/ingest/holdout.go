@@ -28,10 +28,10 @@ func parseHoldout(spec string) ([]splitList, error) {
 	if spec == "" {
 		return nil, nil
 	}
-	lists, isList, err := parseSplitLists(spec)
+	lists, isList, err := parseLists("holdout edges", spec)
 	switch {
 	case err != nil:
-		return nil, &Error{Err: ErrOption, Msg: strings.Replace(err.Error(), "splits", "holdout edges", 1)}
+		return nil, err
 	case !isList:
 		return nil, &Error{Err: ErrOption, Msg: fmt.Sprintf("holdout edges: %s is not valid=FILE,test=FILE", quote(spec))}
 	}
@@ -136,53 +136,59 @@ func (r *reader) readHeldList(ctx context.Context, l splitList) error {
 		return err
 	}
 	t.noteUnused(used...)
-	names := [...]string{t.columnName(cols.src, "src"), t.columnName(cols.dst, "dst"), t.columnName(cols.weight, "weight"), t.columnName(cols.rel, "relation")}
+	names := t.edgeNames(cols)
 	mirror, err := r.isMirrored(ctx, t)
 	if err != nil {
 		return err
 	}
 	pairs := r.held.of(l.part)
+	var small int64
 	for {
 		ok, err := t.next(ctx)
 		if err != nil {
 			return err
 		}
 		if !ok {
+			t.report.noticeSmall(small, names.weight)
 			return t.checkRows()
 		}
-		src, err := r.number(t, cols.src, names[0])
+		src, err := r.number(t, cols.src, names.src)
 		if err != nil {
 			return err
 		}
-		dst, err := r.number(t, cols.dst, names[1])
+		dst, err := r.number(t, cols.dst, names.dst)
 		if err != nil {
 			return err
 		}
 		if src == dst && !r.opt.HoldoutApart {
-			return &Error{File: t.in.name, Line: t.scan.start, Column: names[1], Value: string(t.scan.field(cols.dst)), Msg: "is the other end too: a self loop is no pair to hold out"}
+			return &Error{File: t.in.name, Line: t.scan.start, Column: names.dst, Value: string(t.scan.field(cols.dst)), Msg: "is the other end too: a self loop is no pair to hold out"}
 		}
 		pairs.Src, pairs.Dst = append(pairs.Src, src), append(pairs.Dst, dst)
 		if mirror {
 			pairs.Src, pairs.Dst = append(pairs.Src, dst), append(pairs.Dst, src)
 		}
 		if cols.weight >= 0 {
-			w, fault := parseFloat32(t.scan.field(cols.weight))
-			if t.scan.isNull(cols.weight) {
-				return &Error{File: t.in.name, Line: t.scan.start, Column: names[2], Msg: "null weight", Hint: "--weight-col none ignores weights"}
+			w, vanished, err := t.scan.weight(cols.weight, names.weight)
+			if err != nil {
+				return err
 			}
-			if fault != numberOK || w < 0 {
-				return weightError(&t.scan, t.scan.field(cols.weight), names[2], w, fault)
+			if vanished {
+				small++
 			}
 			if pairs.Weight = append(pairs.Weight, w); mirror {
 				pairs.Weight = append(pairs.Weight, w)
 			}
 		}
 		if cols.rel >= 0 {
-			rel := t.scan.field(cols.rel)
-			if err := checkRelation(rel, &t.scan, names[3]); err != nil {
+			rel, err := t.scan.relation(cols.rel, names.rel)
+			if err != nil {
 				return err
 			}
-			pairs.Rel = append(pairs.Rel, r.rels.names.add(rel))
+			num := r.rels.names.add(rel)
+			if num < 0 {
+				return tooManyRelations(t.in.name)
+			}
+			pairs.Rel = append(pairs.Rel, num)
 		}
 	}
 }
@@ -198,17 +204,6 @@ func (r *reader) isMirrored(ctx context.Context, t *table) (bool, error) {
 	}
 	head.close()
 	return h.symmetric, nil
-}
-
-// checkRelation refuses a relation that an edge can't have.
-func checkRelation(rel []byte, s *scanner, column string) error {
-	switch {
-	case len(rel) == 0:
-		return &Error{File: s.file, Line: s.start, Column: column, Msg: "empty relation"}
-	case len(rel) > maxID:
-		return &Error{File: s.file, Line: s.start, Column: column, Value: string(rel), Msg: "is a relation longer than 1 MiB", Err: ErrLimit}
-	}
-	return nil
 }
 
 // alike refuses lists only some of which have weights, or relations.

@@ -108,6 +108,8 @@ func TestHoldoutErrors(t *testing.T) {
 	o = opt("test=" + bad("src,dst,weight\n1,02,-1\n"))
 	o.Edges = []string{writeFile(t, "w.csv", "src,dst,weight\n1,02,3\n")}
 	wantError(t, o, "bad.csv", 2, `field "weight": "-1" is negative`)
+	o.HoldoutEdges = "test=" + bad("src,dst,weight\n1,02,-1e-60\n")
+	wantError(t, o, "bad.csv", 2, `field "weight": "-1e-60" is negative`)
 	o.HoldoutEdges = "valid=" + writeFile(t, "v.csv", "1,02\n") + ",test=" + bad("src,dst,weight\n1,3,1\n")
 	wantError(t, o, "bad.csv", 0, "bad.csv has a weight column and v.csv has none")
 	for _, spec := range []string{"x", "train=x", "valid=", "test=a,test=b", "valid=a,b"} {
@@ -119,5 +121,33 @@ func TestHoldoutErrors(t *testing.T) {
 	parts, paths, err := HoldoutFiles("test=a b,val=c")
 	if err != nil || fmt.Sprint(parts, paths) != "[test valid] [a b c]" {
 		t.Errorf("parts %v, paths %v, %v", parts, paths, err)
+	}
+}
+
+// Weights of a list that are too small for float32 are told of as those of edges are.
+func TestHoldoutSmallWeights(t *testing.T) {
+	edges := writeFile(t, "w.csv", "src,dst,weight\n1,2,3\n")
+	tables, report := mustRead(t, Options{Edges: []string{edges}, HoldoutEdges: "test=" + writeFile(t, "t.csv", "src,dst,weight\n2,3,1e-60\n1,3,0\n")})
+	if got := tables.Held.Test.Weight; !slices.Equal(got, []float32{0, 0}) {
+		t.Errorf("weights %v", got)
+	}
+	want := `1 weight of column "weight" over 0 but too small for float32: read as 0`
+	if got := report.Files[len(report.Files)-1].Notices; !slices.Contains(got, want) {
+		t.Errorf("notices %q lack %q", got, want)
+	}
+}
+
+// A list can't name more relations than there are numbers.
+func TestHoldoutTooManyRelations(t *testing.T) {
+	list := writeFile(t, "v.csv", "a,r,b\na,s,b\n")
+	r := &reader{report: &Report{}, dict: newDict(true), held: &heldPairs{}, rels: relations{names: newDict(true), known: true}}
+	r.rels.names.limit = 1
+	var err error
+	if r.opt, err = (Options{Edges: []string{list}, Header: HeaderNo, RelCol: "2", DstCol: "3"}).withDefaults(); err != nil {
+		t.Fatal(err)
+	}
+	err = r.readHeldList(t.Context(), splitList{part: snapshot.PartValid, path: list})
+	if !errors.Is(err, ErrLimit) || !contains(err.Error(), "v.csv: one relation too many") {
+		t.Errorf("got %v, want one relation too many", err)
 	}
 }

@@ -192,7 +192,7 @@ func (in *input) fault(err error) error {
 }
 
 // next returns the next block of whole records in buf's memory, ending in LF (added if the file's last line has
-// none), with at least 8 bytes of capacity behind it, and the number of its first line. io.EOF ends the file. A
+// none), with at least padding-1 bytes of capacity behind it, and the number of its first line. io.EOF ends the file. A
 // record that the text ends inside of comes as it is; after a fault of reading, the whole records before it come
 // first.
 func (in *input) next(ctx context.Context, d *dialect, buf []byte, size int) ([]byte, int64, error) {

@@ -70,7 +70,7 @@ func openMTXText(ctx context.Context, opt *Options, path, role string) (*table, 
 			case sizes[0] != sizes[1]:
 				return 0, t.headError("a graph needs a square one", "the matrix has %d rows and %d columns", sizes[0], sizes[1])
 			case sizes[0] > maxNumber:
-				return 0, t.headError("", "%d rows, but at most 2147483647 nodes can be numbered", sizes[0])
+				return 0, t.headError("", "%d rows, but at most %d nodes can be numbered", sizes[0], maxNumber)
 			case sizes[0] > maxLoneNodes+64*t.in.size:
 				return 0, t.headError("is the size line damaged?", "%d nodes in a file of %d bytes", sizes[0], t.in.size)
 			}

@@ -48,6 +48,8 @@ func TestErrorsNameFolders(t *testing.T) {
 	wantError(t, Options{Edges: []string{good, weighted}}, "part3/chunk0", 0, "part3/chunk0 has a weight column and part0/chunk0 has none")
 	wantError(t, Options{Edges: []string{good}, Splits: "train=" + put("train/ids", "1\n") + ",test=" + put("test/ids", "9\n"), Nodes: nodes}, "test/ids", 1, "is not an id in nodes/chunk0")
 	wantError(t, Options{Edges: []string{good}, HoldoutEdges: "valid=" + put("valid/chunk0", "1,2\n") + ",test=" + put("test/chunk0", "2,1\n")}, "test/chunk0", 1, "held out for valid too, in valid/chunk0 line 1")
+	wantError(t, Options{Edges: []string{put("graph/x.npy", "1,2\n")}, Features: put("features/x.npy", "\x93NUMPY")}, "features/x.npy", 0, "is not a .npy array")
+	wantError(t, Options{Edges: []string{put("graph/x.npz", "1,2\n")}, Features: put("features/x.npz", "PK")}, "features/x.npz", 0, "is not a readable .npz file")
 	_, report := mustRead(t, Options{Edges: []string{good, outside}})
 	if len(report.Files) != 2 || report.Files[0].Name != "part0/chunk0" || report.Files[1].Name != "part2/chunk0" {
 		t.Errorf("files %+v", report.Files)

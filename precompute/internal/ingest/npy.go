@@ -11,7 +11,6 @@ import (
 	"math"
 	"math/bits"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -27,7 +26,7 @@ const maxNPYHeader = 1 << 16
 // matrix is an open two-dimensional array of the .npy format (numpy.lib.format versions 1 to 3), its header read and its
 // size checked against the file's. Vectors count as one column.
 type matrix struct {
-	file, format string // base name; npy or npz
+	file, format string // name for messages; npy or npz
 	rows, cols   int
 	fortran      bool // column-major
 	item         npyType
@@ -49,9 +48,9 @@ func (m *matrix) close() {
 	}
 }
 
-// readHead returns the first bytes of a file.
-func readHead(path string) ([]byte, error) {
-	f, _, err := openRegular(path, filepath.Base(path))
+// readHead returns the first bytes of a file, which messages call name.
+func readHead(path, name string) ([]byte, error) {
+	f, _, err := openRegular(path, name)
 	if err != nil {
 		return nil, err
 	}
@@ -61,13 +60,13 @@ func readHead(path string) ([]byte, error) {
 	return head[:n], nil
 }
 
-// openNPY opens a .npy file.
-func openNPY(path string) (*matrix, error) {
-	f, size, err := openRegular(path, filepath.Base(path))
+// openNPY opens a .npy file, which messages call name.
+func openNPY(path, name string) (*matrix, error) {
+	f, size, err := openRegular(path, name)
 	if err != nil {
 		return nil, err
 	}
-	m := &matrix{file: filepath.Base(path), format: "npy", r: f, closers: []io.Closer{f}}
+	m := &matrix{file: name, format: "npy", r: f, closers: []io.Closer{f}}
 	if err := m.start(size); err != nil {
 		f.Close()
 		return nil, err
@@ -78,13 +77,13 @@ func openNPY(path string) (*matrix, error) {
 // maxDeflate is more than deflate can shrink anything: a match of 258 bytes takes at least 2 bits.
 const maxDeflate = 1040
 
-// openNPZ opens an array of a .npz file.
-func openNPZ(path, member string) (*matrix, error) {
-	f, size, err := openRegular(path, filepath.Base(path))
+// openNPZ opens an array of a .npz file, which messages call name.
+func openNPZ(path, name, member string) (*matrix, error) {
+	f, size, err := openRegular(path, name)
 	if err != nil {
 		return nil, err
 	}
-	m := &matrix{file: filepath.Base(path), format: "npz", closers: []io.Closer{f}}
+	m := &matrix{file: name, format: "npz", closers: []io.Closer{f}}
 	if err := m.openMember(f, size, member); err != nil {
 		m.close()
 		return nil, err

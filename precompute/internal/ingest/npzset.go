@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -22,15 +21,15 @@ func npzSetFiles(path string) []string {
 // Heterophily, 2023, publish theirs): edges [E, 2], node_features [N, F], node_labels [N], and train_masks, val_masks,
 // test_masks [splits, N]. Node i is the id i. Files with pickled scipy matrices are refused.
 func openNPZSet(_ context.Context, opt *Options, files []string) error {
-	path, name := files[0], filepath.Base(files[0])
-	members, err := npzMembers(path)
+	path, name := files[0], opt.nameOf(files[0])
+	members, err := npzMembers(path, name)
 	if err != nil {
 		return err
 	}
 	has := func(member string) bool { return slices.Contains(members, member) }
 	if !has("edges") {
 		for _, m := range members {
-			if _, err := openNPZ(path, m); err != nil && strings.Contains(err.Error(), "object arrays") {
+			if _, err := openNPZ(path, name, m); err != nil && strings.Contains(err.Error(), "object arrays") {
 				return &Error{File: name, Msg: fmt.Sprintf("member %s is a pickled Python object, which is not read: unpickling can run code", quote(m)),
 					Hint: "save edges, node_features and node_labels as plain arrays"}
 			}
@@ -85,7 +84,7 @@ func openNPZSet(_ context.Context, opt *Options, files []string) error {
 
 // npzSplits makes the masks a split table.
 func npzSplits(opt *Options, path string, members []string) error {
-	name := filepath.Base(path)
+	name := opt.nameOf(path)
 	words := []string{"train", "valid", "test"}
 	masks := make([][]int64, len(words))
 	splits, nodes := -1, 0
@@ -127,11 +126,11 @@ func npzSplits(opt *Options, path string, members []string) error {
 	return nil
 }
 
-// npzMembers lists the arrays of a .npz.
-func npzMembers(path string) ([]string, error) {
+// npzMembers lists the arrays of a .npz, which messages call name.
+func npzMembers(path, name string) ([]string, error) {
 	z, err := zip.OpenReader(path)
 	if err != nil {
-		return nil, &Error{File: filepath.Base(path), Msg: fmt.Sprintf("is not a readable .npz file: %v", err)}
+		return nil, &Error{File: name, Msg: fmt.Sprintf("is not a readable .npz file: %v", err)}
 	}
 	defer z.Close()
 	var names []string
@@ -143,7 +142,7 @@ func npzMembers(path string) ([]string, error) {
 
 // npzInts reads an array of integers or booleans, row-major; a vector is one column.
 func npzInts(opt *Options, path, member string) (rows, cols int, values []int64, err error) {
-	m, err := openNPZ(path, member)
+	m, err := openNPZ(path, opt.nameOf(path), member)
 	if err != nil {
 		return 0, 0, nil, err
 	}

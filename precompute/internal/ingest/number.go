@@ -56,6 +56,9 @@ func scanInt(t []byte, i int) (v int64, next int, ok bool) {
 	return decimal(word, n), i + n, true
 }
 
+// wordBytes is how many bytes digitsAt loads.
+const wordBytes = 8
+
 // digitsAt loads the 8 bytes at t[i]; a byte that is a digit becomes its value.
 func digitsAt(t []byte, i int) uint64 {
 	return binary.LittleEndian.Uint64(t[i:]) ^ 0x3030303030303030

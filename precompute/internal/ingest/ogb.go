@@ -60,12 +60,12 @@ func openOGB(ctx context.Context, opt *Options, files []string) error {
 			if err != nil {
 				return err
 			}
-			opt.wantRows[part["edge"]] = rowCount{want, filepath.Base(f)}
+			opt.wantRows[part["edge"]] = rowCount{want, opt.nameOf(f)}
 		}
 	}
 	if opt.Nodes == "" && len(opt.NodeFiles) == 0 {
 		if size := fileSize(part["edge"]); n > maxLoneNodes+64*size {
-			return &Error{File: filepath.Base(part["num-node-list"]), Msg: fmt.Sprintf("says %d nodes, but %s has only %d bytes", n, filepath.Base(part["edge"]), size), Hint: "one of them is damaged"}
+			return &Error{File: opt.nameOf(part["num-node-list"]), Msg: fmt.Sprintf("says %d nodes, but %s has only %d bytes", n, opt.nameOf(part["edge"]), size), Hint: "one of them is damaged"}
 		}
 		nodes := part["num-node-list"]
 		opt.sources[nodes] = func(_ context.Context, opt *Options, role string) (*table, error) {

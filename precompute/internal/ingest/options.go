@@ -11,7 +11,7 @@ import (
 	"github.com/prelift/prelift/snapshot/graph"
 )
 
-// The text formats, and auto.
+// The formats of edge files, and auto, which tells them by name and content.
 const (
 	FormatAuto = "auto"
 	FormatCSV  = "csv"
@@ -43,14 +43,14 @@ const (
 // How features are normalised.
 const (
 	NormNone     = "none"
-	NormRow      = "row"      // each row divided by its sum; rows that sum to 0 stay
-	NormStandard = "standard" // each column to mean 0 and standard deviation 1; constant columns become 0
+	NormRow      = "row"                 // each row divided by its sum; rows that sum to 0 stay
+	NormStandard = snapshot.NormStandard // each column to mean 0 and standard deviation 1; constant columns become 0
 )
 
 // What happens to nodes without a feature row.
 const (
 	MissingError = "error"
-	MissingZero  = "zero"
+	MissingZero  = snapshot.MissingZero
 )
 
 // TaskAuto picks multiclass for one label column and multilabel for several.
@@ -62,7 +62,7 @@ const WeightNone = "none"
 // DefaultMaxFeatureBytes bounds the dense feature matrix unless Options says otherwise.
 const DefaultMaxFeatureBytes = 16 << 30
 
-// Options says what to read and how. The zero value of every field but Edges is usable.
+// Options says what to read and how. The zero value of every field is usable, but Edges or Dataset must name something.
 type Options struct {
 	Edges    []string // edge files, read as one input
 	Nodes    string   // node table, "" = none

@@ -69,11 +69,11 @@ const planetoidValid = 500 // nodes of the validation part, right behind the tra
 func openPlanetoid(_ context.Context, opt *Options, files []string) error {
 	for _, f := range files {
 		if !isFile(f) {
-			return &Error{File: filepath.Base(f), Msg: "is missing", Hint: "a Planetoid data set needs all of x, y, tx, ty, allx, ally, graph and test.index"}
+			return &Error{File: opt.nameOf(f), Msg: "is missing", Hint: "a Planetoid data set needs all of x, y, tx, ty, allx, ally, graph and test.index"}
 		}
 	}
 	p := &planetoid{}
-	if err := p.load(files); err != nil {
+	if err := p.load(files, opt); err != nil {
 		return err
 	}
 	path := func(part string) string { return strings.TrimSuffix(files[0], "graph") + part }
@@ -123,14 +123,14 @@ func openPlanetoid(_ context.Context, opt *Options, files []string) error {
 // the number of nodes in graph; allx and ally are those of the first nodes, tx and ty those named by test.index;
 // a node between them that test.index leaves out has features 0 and no label. The first nodes are the training part
 // (as many as y has rows), the next 500 the validation part.
-func (p *planetoid) load(files []string) error {
-	name := func(part string) string { return filepath.Base(strings.TrimSuffix(files[0], "graph") + part) }
+func (p *planetoid) load(files []string, opt *Options) error {
+	name := func(part string) string { return opt.nameOf(strings.TrimSuffix(files[0], "graph") + part) }
 	fault := func(part, format string, args ...any) error {
 		return &Error{File: name(part), Msg: fmt.Sprintf(format, args...), Hint: "are all files of one data set?"}
 	}
 	values := map[string]any{}
 	for i, part := range planetoidParts[:7] {
-		v, err := readPickle(files[i])
+		v, err := readPickle(files[i], name(part))
 		if err != nil {
 			return err
 		}
@@ -171,7 +171,7 @@ func (p *planetoid) load(files []string) error {
 		return fault("graph", "%v", err)
 	}
 	n := len(p.label)
-	test, err := readIndex(files[7])
+	test, err := readIndex(files[7], name("test.index"))
 	if err != nil {
 		return err
 	}
@@ -282,11 +282,11 @@ func oneHot(a *pyArray) ([]int32, error) {
 	return labels, nil
 }
 
-// readIndex reads a file with one node number a line.
-func readIndex(path string) ([]int64, error) {
+// readIndex reads a file with one node number a line, which messages call name.
+func readIndex(path, name string) ([]int64, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, &Error{File: filepath.Base(path), Msg: openReason(err), Err: err}
+		return nil, &Error{File: name, Msg: openReason(err), Err: err}
 	}
 	defer f.Close()
 	var out []int64
@@ -298,12 +298,12 @@ func readIndex(path string) ([]int64, error) {
 		}
 		v, ok := snapshot.CanonicalInt([]byte(text))
 		if !ok || v < 0 || v > math.MaxInt32 {
-			return nil, &Error{File: filepath.Base(path), Line: n, Column: "node", Value: text, Msg: "is not a node number"}
+			return nil, &Error{File: name, Line: n, Column: "node", Value: text, Msg: "is not a node number"}
 		}
 		out = append(out, v)
 	}
 	if err := lines.Err(); err != nil {
-		return nil, &Error{File: filepath.Base(path), Msg: "can't be read: " + err.Error(), Err: err}
+		return nil, &Error{File: name, Msg: "can't be read: " + err.Error(), Err: err}
 	}
 	return out, nil
 }

@@ -115,7 +115,7 @@ func findProperties(opt *Options, paths []string) (spaces []string, err error) {
 		}
 		for _, c := range cols {
 			if strings.Contains(c.space, ":") {
-				return nil, &Error{File: filepath.Base(path), Line: 1, Msg: fmt.Sprintf("the id space %s has a colon in its name", quote(c.space)), Hint: "ids are written SPACE:ID"}
+				return nil, &Error{File: opt.nameOf(path), Line: 1, Msg: fmt.Sprintf("the id space %s has a colon in its name", quote(c.space)), Hint: "ids are written SPACE:ID"}
 			}
 			if c.space != "" && !slices.Contains(spaces, c.space) {
 				spaces = append(spaces, c.space)

@@ -48,8 +48,8 @@ func Read(ctx context.Context, opt Options) (*snapshot.Tables, *Report, error) {
 	}
 	r.dict = newDict(r.opt.IDType == IDString || r.opt.Change) // bytes: edges may then be numbered in parallel behind the rows of nodes
 	tables, err := r.run(ctx)
-	if e := (*Error)(nil); errors.As(err, &e) && r.opt.byRow[e.File] {
-		e.Row, e.Line = e.Line, 0
+	if e := (*Error)(nil); errors.As(err, &e) {
+		r.settlePlace(e)
 	}
 	if r.matrix != nil {
 		r.matrix.close()
@@ -243,9 +243,9 @@ func (r *reader) prepare(ctx context.Context) error {
 	return r.declaredNodes()
 }
 
-// DeclareNodes reports whether edge files, of a format as Options.Format has it, may bring a node table with them. It says so too of files of
+// MayDeclareNodes reports whether edge files, of a format as Options.Format has it, may bring a node table with them. It says so too of files of
 // which that can't be told yet: standard input, and what can't be read.
-func DeclareNodes(format string, paths []string) bool {
+func MayDeclareNodes(format string, paths []string) bool {
 	return !slices.ContainsFunc(paths, func(path string) bool {
 		if path == stdinPath {
 			return format != FormatAuto && !declaring[format]
@@ -289,7 +289,7 @@ func (r *reader) declaredNodes() error {
 func (r *reader) numberError(code int32, file string, line int64, column, value string) error {
 	e := &Error{File: file, Line: line, Column: column, Value: value}
 	if code == tooMany {
-		e.Msg, e.Err = "is one node too many: at most 2147483647 can be numbered", ErrLimit
+		e.Msg, e.Err = fmt.Sprintf("is one node too many: at most %d can be numbered", maxNumber), ErrLimit
 		return e
 	}
 	e.Msg = r.closer
@@ -445,7 +445,7 @@ func (r *reader) eachPlace(ctx context.Context, f func(file string, line int64, 
 		ids(r.opt.Features, roleFeatures)
 	}
 	ids(r.opt.Labels, roleLabels)
-	if lists, isList, _ := parseSplitLists(r.opt.Splits); isList {
+	if lists, isList, _ := parseLists("splits", r.opt.Splits); isList {
 		for _, l := range lists {
 			ids(l.path, roleSplits)
 		}

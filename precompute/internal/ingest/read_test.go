@@ -60,7 +60,7 @@ type edgeSlices struct {
 
 func edgesOf(tables *snapshot.Tables) edgeSlices {
 	var e edgeSlices
-	tables.Edges.Each(func(src, dst int32, weight float32, rel int32) bool {
+	tables.Edges.Each(func(src, dst int32, weight float32, rel int32) error {
 		e.Src, e.Dst = append(e.Src, src), append(e.Dst, dst)
 		if tables.Edges.Weighted() {
 			e.Weight = append(e.Weight, weight)
@@ -68,7 +68,7 @@ func edgesOf(tables *snapshot.Tables) edgeSlices {
 		if tables.Edges.Relational() {
 			e.Rel = append(e.Rel, rel)
 		}
-		return true
+		return nil
 	})
 	return e
 }

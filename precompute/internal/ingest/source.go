@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"strings"
 
 	"github.com/prelift/prelift/snapshot"
 )
@@ -338,20 +337,14 @@ func (b *edgeBatch) take(s *scanner, cols edgeColumns, names *edgeNames) error {
 		}
 	}
 	if cols.weight >= 0 {
-		if s.isNull(cols.weight) {
-			return &Error{File: s.file, Line: s.start, Column: names.weight, Msg: "null weight", Hint: "--weight-col none ignores weights"}
-		}
-		if err := b.addWeight(s, s.field(cols.weight), names.weight); err != nil {
+		if err := b.addWeight(s, cols.weight, names.weight); err != nil {
 			return err
 		}
 	}
 	if cols.rel >= 0 {
-		rel := s.field(cols.rel)
-		if len(rel) == 0 {
-			return &Error{File: s.file, Line: s.start, Column: names.rel, Msg: "empty relation"}
-		}
-		if len(rel) > maxID {
-			return &Error{File: s.file, Line: s.start, Column: names.rel, Value: string(rel), Msg: "is a relation longer than 1 MiB", Err: ErrLimit}
+		rel, err := s.relation(cols.rel, names.rel)
+		if err != nil {
+			return err
 		}
 		b.rels = append(b.rels, b.copyText(rel))
 	}
@@ -413,11 +406,7 @@ func (r *reader) alike(t *table, cols edgeColumns) error {
 	if has == r.rels.known {
 		return nil
 	}
-	with, without := t.in.name, r.rels.file
-	if r.rels.known {
-		with, without = without, with
-	}
-	return &Error{File: t.in.name, Msg: strings.Join([]string{oneLine(with), "has relations and", oneLine(without), "has none"}, " "), Hint: "--rel-col chooses the column"}
+	return differ(t.in.name, r.rels.file, r.rels.known, "relations", "--rel-col chooses the column")
 }
 
 // place returns the names of relations in bytewise order, and the place there of each number.

@@ -41,9 +41,9 @@ func partOf(word string) (snapshot.Part, bool) {
 	return 0, false
 }
 
-// parseSplitLists reads train=F,valid=F,test=F. isList is false for a path of a table. A comma in the name of a file that is there
-// separates nothing.
-func parseSplitLists(spec string) (lists []splitList, isList bool, err error) {
+// parseLists reads train=F,valid=F,test=F, which errors call what. isList is false for a path of a table. A comma in the name of a
+// file that is there separates nothing.
+func parseLists(what, spec string) (lists []splitList, isList bool, err error) {
 	if _, _, ok := cutPart(spec); !ok {
 		return nil, false, nil
 	}
@@ -67,9 +67,9 @@ func parseSplitLists(spec string) (lists []splitList, isList bool, err error) {
 		}
 		switch {
 		case !ok || path == "":
-			return nil, true, &Error{Err: ErrOption, Msg: fmt.Sprintf("splits: %s is not train=FILE, valid=FILE or test=FILE", quote(bad)), Hint: hint}
+			return nil, true, &Error{Err: ErrOption, Msg: fmt.Sprintf("%s: %s is not train=FILE, valid=FILE or test=FILE", what, quote(bad)), Hint: hint}
 		case seen[part]:
-			return nil, true, &Error{Err: ErrOption, Msg: fmt.Sprintf("splits: %s is given twice", partNames[part])}
+			return nil, true, &Error{Err: ErrOption, Msg: fmt.Sprintf("%s: %s is given twice", what, partNames[part])}
 		}
 		seen[part] = true
 		lists = append(lists, splitList{part, path})
@@ -87,7 +87,7 @@ func cutPart(item string) (part snapshot.Part, path string, ok bool) {
 // SplitFiles returns the files that Options.Splits names and, for lists, the part each is
 // for; the part of a table is "".
 func SplitFiles(spec string) (parts, paths []string, err error) {
-	lists, isList, err := parseSplitLists(spec)
+	lists, isList, err := parseLists("splits", spec)
 	switch {
 	case spec == "" || err != nil:
 		return nil, nil, err
@@ -118,7 +118,7 @@ func (r *reader) nodeSplits(t *table) *splitTable {
 
 // splitNames is Splits for messages.
 func (o *Options) splitNames() string {
-	lists, isList, _ := parseSplitLists(o.Splits)
+	lists, isList, _ := parseLists("splits", o.Splits)
 	if !isList {
 		return oneLine(o.nameOf(o.Splits))
 	}
@@ -134,7 +134,7 @@ func (r *reader) readSplits(ctx context.Context) error {
 	if r.opt.Splits == "" {
 		return nil
 	}
-	lists, isList, err := parseSplitLists(r.opt.Splits)
+	lists, isList, err := parseLists("splits", r.opt.Splits)
 	if err != nil {
 		return err
 	}

@@ -101,10 +101,10 @@ func (t *table) triplesHint() string {
 // TripleFiles takes train=F,valid=F,test=F, or one file, apart: the file of the training triples, and the lists as
 // Options.HoldoutEdges wants them.
 func TripleFiles(spec string) (train, lists string, err error) {
-	files, isList, err := parseSplitLists(spec)
+	files, isList, err := parseLists("triples", spec)
 	switch {
 	case err != nil:
-		return "", "", &Error{Err: ErrOption, Msg: strings.Replace(err.Error(), "splits", "triples", 1)}
+		return "", "", err
 	case !isList:
 		return spec, "", nil
 	}

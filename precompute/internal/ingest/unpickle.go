@@ -8,7 +8,6 @@ import (
 	"math"
 	"math/bits"
 	"os"
-	"path/filepath"
 	"strconv"
 )
 
@@ -72,10 +71,9 @@ var (
 	errPickleStack = errors.New("is a damaged pickle: an opcode lacks its operands")
 )
 
-// readPickle reads a pickle file.
-func readPickle(path string) (any, error) {
-	name := filepath.Base(path)
-	f, size, err := openRegular(path, filepath.Base(path))
+// readPickle reads a pickle file, which messages call name.
+func readPickle(path, name string) (any, error) {
+	f, size, err := openRegular(path, name)
 	if err != nil {
 		return nil, err
 	}

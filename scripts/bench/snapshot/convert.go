@@ -27,10 +27,11 @@ func convert(edges, path string) error {
 		return err
 	}
 	defer out.Close()
-	put, finish, err := hexWriter(out)
+	start := hexWriter
 	if strings.HasSuffix(path, ".parquet") {
-		put, finish, err = parquetWriter(out)
+		start = parquetWriter
 	}
+	put, finish, err := start(out)
 	if err != nil {
 		return err
 	}

@@ -24,12 +24,9 @@ func measureIndex(dir string) error {
 	if err != nil {
 		return err
 	}
-	numNodes := float64(s.NumNodes())
-	bits, entries := 0.0, int64(0)
+	bits, entries := graph.InformationBits(&s.In), int64(0)
 	for v := range int32(s.NumNodes()) {
-		d := s.Hop1.Degree(v)
-		entries += int64(d)
-		bits += log2Choose(numNodes, float64(d))
+		entries += int64(s.Hop1.Degree(v))
 	}
 	fmt.Printf("\n== index of neighbours: %d bytes for %d entries, %.2f bits each; %.1f %% of an int32 list, %.3f times the bound sum of log2 C(N, d)\n",
 		info.Size(), entries, 8*float64(info.Size())/float64(entries), 100*float64(info.Size())/float64(4*entries), 8*float64(info.Size())/bits)
@@ -46,14 +43,6 @@ func measureIndex(dir string) error {
 		}
 	}
 	return nil
-}
-
-// log2Choose is log2 of the binomial coefficient of n over k.
-func log2Choose(n, k float64) float64 {
-	a, _ := math.Lgamma(n + 1)
-	b, _ := math.Lgamma(k + 1)
-	c, _ := math.Lgamma(n - k + 1)
-	return (a - b - c) / math.Ln2
 }
 
 // measureBucket times random accesses to random nodes of a bucket: every access is likely to miss the cache.

@@ -80,7 +80,7 @@ func (r *Result) text(w io.Writer) {
 	} else {
 		fmt.Fprintf(w, "%s: complete\n", r.Dir)
 	}
-	fmt.Fprintf(w, "next: %s\n", commandLine(r.Read))
+	fmt.Fprintf(w, "next: %s\n", command.ShellLine(r.Read))
 }
 
 // listed is a set as `list --json` prints it.
@@ -142,6 +142,6 @@ func listText(w io.Writer) {
 	fmt.Fprintln(w, "\nDigests: measured on copies of the same files, published by other projects for the same address, or recorded at the first use.")
 	fmt.Fprintln(w, "\nTo read one after its download:")
 	for _, s := range listing()["sets"] {
-		fmt.Fprintf(w, "  %s\n", commandLine(s.Read))
+		fmt.Fprintf(w, "  %s\n", command.ShellLine(s.Read))
 	}
 }

@@ -26,19 +26,3 @@ func tripleFiles(dir, ending string) []string {
 	}
 	return []string{"--triples", strings.Join(parts, ",")}
 }
-
-// commandLine writes a command so that a shell reads it back.
-func commandLine(args []string) string {
-	quoted := make([]string, len(args))
-	for i, a := range args {
-		quoted[i] = a
-		if a == "" || strings.ContainsFunc(a, needsQuotes) {
-			quoted[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(quoted, " ")
-}
-
-func needsQuotes(r rune) bool {
-	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=,:+@%", r))
-}
