@@ -118,11 +118,11 @@ def write_set(dir, g, mode="fanout", fanout=(4, 3), batch_size=32, variants=2, p
         flat = [u for r in rows for u in r]
         return [i64(mv.INDPTR, np.cumsum([0] + [len(r) for r in rows]), layer=layer), i32(mv.INDICES, flat, layer=layer)]
 
-    def gcn_sections(nodes):
+    def gcn_sections(nodes, num_dst=None):
         if "gcn" not in norm:
             return []
         f = g.gcn(nodes)
-        return [f32(mv.C_SRC, f, coef=mv.GCN), f32(mv.C_DST, f, coef=mv.GCN), f32(mv.C_SELF, f * f, coef=mv.GCN)]
+        return [f32(mv.C_SRC, f, coef=mv.GCN), f32(mv.C_DST, f[:num_dst], coef=mv.GCN), f32(mv.C_SELF, (f * f)[:num_dst], coef=mv.GCN)]
 
     def relation_sections(dst_nodes, rows, src_nodes, layer):
         """Edges of a row sorted by relation, with relptr, and relmean as one number an edge."""
@@ -176,7 +176,7 @@ def write_set(dir, g, mode="fanout", fanout=(4, 3), batch_size=32, variants=2, p
             table = np.zeros(len(nodes), np.uint8)
             table[own] = 1
             sections_own = [i32(mv.NODES_ROW, row), mv.Section(mv.NODES_TABLE, mv.U8, table.tobytes())]
-        sections += sections_own + blocks + gcn_sections(nodes) + [i32(mv.S_LABEL, g.label[seeds])]
+        sections += sections_own + blocks + gcn_sections(nodes, hops[-2]) + [i32(mv.S_LABEL, g.label[seeds])]
         if store in ("packed", "mixed"):
             sections += rows_sections(g.features[np.array(nodes)[own]], dtype)
         sections += extra(nodes, seeds)
