@@ -32,7 +32,7 @@ func RowsFile(shard int) string { return fmt.Sprintf("rows-%05d.plf", shard) }
 // id they give the set key. The words are those of the flags of `precompute batches`.
 type BatchParams struct {
 	Task           string   `json:"task"` // node
-	Mode           string   `json:"mode"` // full or fanout
+	Mode           string   `json:"mode"` // fanout, labor, full, cluster, ppr or khop
 	Fanout         []int    `json:"fanout"`
 	BatchSize      int      `json:"batch_size"`
 	Variants       int      `json:"variants"`
@@ -49,6 +49,39 @@ type BatchParams struct {
 	BatchesPerFile int      `json:"batches_per_file"`
 	LinkFeatures   string   `json:"link_features"` // auto (also for copy) or none
 	IndexCodec     string   `json:"index_codec"`   // bits or raw, Codec names: of the integers of a batch
+
+	Weighted bool            `json:"weighted,omitempty"` // neighbours are drawn by edge weight
+	HubCap   int             `json:"hub_cap,omitempty"`  // neighbours that stand for all of a hub's; absent: no cap, or no hub
+	Cluster  *ClusterParams  `json:"cluster,omitempty"`  // with mode cluster
+	KHop     *KHopParams     `json:"khop,omitempty"`     // with mode khop
+	PPR      *PPRParams      `json:"ppr,omitempty"`      // with mode ppr
+	Stratify *StratifyParams `json:"stratify,omitempty"` // absent: every seed is in one batch of each variant
+}
+
+// ClusterParams are those of mode cluster.
+type ClusterParams struct {
+	Size     int `json:"size"`      // nodes of a cluster, at most
+	PerBatch int `json:"per_batch"` // clusters of a batch
+}
+
+// KHopParams are those of mode khop.
+type KHopParams struct {
+	Hops int `json:"hops"` // 1 or 2, of the hop index
+}
+
+// PPRParams are those of mode ppr.
+type PPRParams struct {
+	Select  string  `json:"select"`  // node or batch: for whom the nodes with the largest ranks are chosen
+	TopK    int     `json:"top_k"`   // nodes that come with a seed
+	Alpha   float64 `json:"alpha"`   // chance that a walk ends at a step
+	Epsilon float64 `json:"epsilon"` // residue left at a node, for each neighbour
+}
+
+// StratifyParams say how batches mix dense, large components with others.
+type StratifyParams struct {
+	DenseShare float64 `json:"dense_share"` // of a batch's seeds, from dense, large components
+	MinSize    int     `json:"min_size"`    // nodes of such a component; 0: the mean of components
+	MinDegree  float64 `json:"min_degree"`  // neighbours a node of such a component; 0: the mean of the graph
 }
 
 // RowError says what the type of the feature rows changes: of a number x by at most max(Relative*|x|, Absolute).
@@ -88,7 +121,7 @@ type BatchSet struct {
 	NumLayers         int         `json:"num_layers"` // 0: the blocks serve any depth
 	NumBatches        Int         `json:"num_batches"`
 	BatchesPerVariant Int         `json:"batches_per_variant"`
-	NumSeeds          Int         `json:"num_seeds"` // of one variant
+	NumSeeds          Int         `json:"num_seeds"` // of one variant, with strata repeats counted
 	NumRows           Int         `json:"num_rows"`
 	NumSampledEdges   Int         `json:"num_sampled_edges"`
 	Maxima            BatchMaxima `json:"maxima"`

@@ -43,15 +43,17 @@ func train(t *testing.T, set, run string, flags ...string) map[string]any {
 }
 
 func TestCase53LastPartialBatch(t *testing.T) {
-	for size, wantBatches := range map[int]float64{4: 3, 64: 1} {
-		set := trainableSet(t, "53-last-partial-batch", "--batch-size", strconv.Itoa(size), "--fanout", "3,3", "--variants", "2")
-		d := object(t, "precompute", "inspect", set)
-		if d["num_batches"] != 2*wantBatches || d["num_seeds"] != 10.0 {
-			t.Errorf("batch size %d: %v batches, %v seeds, want %v in 2 variants and 10", size, d["num_batches"], d["num_seeds"], 2*wantBatches)
-		}
-		r := train(t, set, filepath.Join(t.TempDir(), "run"), "--epochs", "2")
-		if r["steps"] != 2*wantBatches {
-			t.Errorf("batch size %d: %v steps in 2 epochs, want %v", size, r["steps"], 2*wantBatches)
+	for _, mode := range []string{"fanout", "labor", "ppr", "khop"} {
+		for size, wantBatches := range map[int]float64{4: 3, 64: 1} {
+			set := trainableSet(t, "53-last-partial-batch", "--mode", mode, "--batch-size", strconv.Itoa(size), "--fanout", "3,3", "--variants", "2")
+			d := object(t, "precompute", "inspect", set)
+			if d["num_batches"] != 2*wantBatches || d["num_seeds"] != 10.0 {
+				t.Errorf("%s, batch size %d: %v batches, %v seeds, want %v in 2 variants and 10", mode, size, d["num_batches"], d["num_seeds"], 2*wantBatches)
+			}
+			r := train(t, set, filepath.Join(t.TempDir(), "run"), "--epochs", "2")
+			if r["steps"] != 2*wantBatches {
+				t.Errorf("%s, batch size %d: %v steps in 2 epochs, want %v", mode, size, r["steps"], 2*wantBatches)
+			}
 		}
 	}
 }

@@ -49,6 +49,13 @@ func TestPython(t *testing.T) {
 		{"ids", "plain", []string{"--fanout", "5,3", "--batch-size", "128", "--variants", "2", "--batches-per-file", "3"}},
 		{"packed", "plain", []string{"--fanout", "5,3", "--batch-size", "128", "--variants", "2", "--store", "packed", "--transpose", "all"}},
 		{"all", "weighted", []string{"--fanout", "-1,4", "--batch-size", "100", "--variants", "1", "--norm", "gcn,mean,sum,none", "--order", "random"}},
+		{"labor", "plain", []string{"--mode", "labor", "--fanout", "5,3", "--batch-size", "128", "--variants", "2"}},
+		{"by-weight", "weighted", []string{"--weighted", "--fanout", "-1,4", "--hub-cap", "3", "--batch-size", "100", "--variants", "2", "--store", "packed"}},
+		{"cluster", "weighted", []string{"--mode", "cluster", "--norm", "gcn,mean,sum,none", "--cluster-size", "64", "--clusters-per-batch", "4", "--variants", "2", "--batches-per-file", "3"}},
+		{"ppr", "plain", []string{"--mode", "ppr", "--top-k", "8", "--batch-size", "100"}},
+		{"ppr-batch", "weighted", []string{"--mode", "ppr", "--ppr-select", "batch", "--top-k", "8", "--hub-cap", "4", "--batch-size", "100", "--store", "packed"}},
+		{"khop", "plain", []string{"--mode", "khop", "--hub-cap", "4", "--batch-size", "50"}},
+		{"strata", "plain", []string{"--stratify", "--dense-share", "0.25", "--fanout", "5,3", "--batch-size", "128"}},
 		{"full", "plain", []string{"--mode", "full"}},
 		{"f16", "plain", []string{"--fanout", "4,2", "--batch-size", "200", "--variants", "1", "--store", "ids", "--dtype", "f16"}},
 		{"bf16", "plain", []string{"--fanout", "4,2", "--batch-size", "200", "--variants", "1", "--store", "packed", "--dtype", "bf16", "--hot-rows", "0.1"}},
@@ -59,6 +66,9 @@ func TestPython(t *testing.T) {
 		out := path("set-" + c.name)
 		ok(t, "precompute", append([]string{"batches", "--snapshot", path(c.snapshot), "--out", out}, c.flags...)...)
 		samePython(t, out)
+		if c.name == "cluster" || c.name == "by-weight" { // an epoch in the trainer's order, with what a model reads
+			pythontest.Lines(t, out, "--epoch", "1", "--coef", "mean")
+		}
 	}
 
 	// A set without its feature table, and damage.

@@ -71,7 +71,7 @@ Results are the same bits for any --threads and for a run that was interrupted a
 	flags.BoolVar(&c.Resume, "resume", false, "go on with the run in --out; flags not given are the run's")
 	flags.StringVar(&kind, "model", "gcn", "gcn, sage or mlp")
 	flags.IntVar(&c.Hidden, "hidden", 256, "width of the hidden layers")
-	flags.IntVar(&c.Layers, "layers", 0, "layers; 0: as many as the batches have hops, 2 for mode full")
+	flags.IntVar(&c.Layers, "layers", 0, "layers; 0: as many as the batches have hops, 2 where they serve any number (modes full, cluster, ppr, khop)")
 	flags.IntVar(&c.Epochs, "epochs", 100, "epochs to train, those of a resumed run included")
 	flags.Float64Var(&c.LR, "lr", 0.01, "learning rate")
 	flags.Float64Var(&c.WeightDecay, "weight-decay", 0, "weight decay")

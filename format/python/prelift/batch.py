@@ -89,7 +89,9 @@ class Batch:
         return Block(self.record, layer, self._set.norm, coefs)
 
     def num_input(self, num_layers: int | None = None) -> int:
-        """How many of the nodes a model of num_layers layers reads: the first hops."""
+        """How many of the nodes a model of num_layers layers reads: the first hops; of a block of any depth all, or without layers the seeds."""
+        if self.local and num_layers == 0:
+            return self.num_seeds
         if not self.local or num_layers is None or self.num_layers == 0:
             return self.num_nodes
         return self.hop_nodes[num_layers] if num_layers < self.num_layers else self.num_nodes

@@ -12,7 +12,7 @@ from .batch import Batch, check_across
 from .container import File, Record
 from .errors import LayoutError, MismatchError, MissingError
 from .layout import FileKind, Part, Space, Task
-from .manifest import Check, Fields, Optional, array, is_bool, is_count, is_digest, is_int, is_number, is_small, is_string, obj, one_of
+from .manifest import Check, Fields, Optional, array, is_bool, is_count, is_digest, is_int, is_number, is_positive, is_small, is_string, obj, one_of
 from .order import epoch_order
 from .rows import to_float32
 from .tables import Ids, Names
@@ -22,7 +22,10 @@ _NO_ID = bytes(32)
 
 PARAMS: Fields = {name: is_string for name in ("task", "mode", "transpose", "store", "dtype", "eval", "order", "link_features", "index_codec")} | {
     name: is_small for name in ("batch_size", "variants", "split", "batches_per_file")} | {
-    "fanout": array(is_small), "norm": array(is_string), "seed": is_int, "hot_rows": is_number, "group": is_small}
+    "fanout": array(is_small), "norm": array(is_string), "seed": is_int, "hot_rows": is_number, "group": is_small,
+    "weighted": Optional(one_of(True)), "hub_cap": Optional(is_positive), "cluster": Optional(obj({"size": is_small, "per_batch": is_small})), "khop": Optional(obj({"hops": one_of(1, 2)})),
+    "ppr": Optional(obj({"select": one_of("node", "batch"), "top_k": is_small, "alpha": is_number, "epsilon": is_number})),
+    "stratify": Optional(obj({"dense_share": is_number, "min_size": is_small, "min_degree": is_number}))}
 _COUNTS = ("num_nodes", "num_features", "num_classes", "num_batches", "batches_per_variant", "num_seeds", "num_rows", "num_sampled_edges", "num_eval_blocks",
            "max_eval_edges", "num_hot_rows", "num_group_rows", "bytes", "bytes_per_variant", "eval_bytes", "feature_table_bytes")
 _is_file: Check = obj(manifest.FILE_FIELDS)

@@ -75,6 +75,10 @@ def is_small(v: Any) -> str | None:
     return None if isinstance(v, int) and not isinstance(v, bool) else "must be a whole number"
 
 
+def is_positive(v: Any) -> str | None:
+    return is_small(v) or (None if v > 0 else "must be over 0")
+
+
 def is_string(v: Any) -> str | None:
     return None if isinstance(v, str) else "must be a string"
 

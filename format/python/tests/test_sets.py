@@ -175,6 +175,7 @@ class TestFanout(WithSets):
             one, two = b.layers(2)
             there = set(b.nodes.tolist())
             self.assertEqual((one.num_dst, two.num_src, b.num_input(2)), (b.num_nodes,) * 3)
+            self.assertEqual((b.num_input(0), len(b.features(0))), (b.num_seeds,) * 2)
             np.testing.assert_array_equal(b.labels, g.label[b.seeds])
             np.testing.assert_array_equal(b.features(2), g.features[b.nodes])
             self.assertEqual({(int(b.nodes[u]), int(b.nodes[v])) for u, v in one.edge_index().T}, {(u, v) for v in there for u in g.rows[v] if u in there})

@@ -8,13 +8,14 @@ import (
 	"slices"
 
 	"github.com/prelift/prelift/format"
+	"github.com/prelift/prelift/precompute/internal/sample"
 	"github.com/prelift/prelift/snapshot"
 	"github.com/prelift/prelift/snapshot/graph"
 )
 
 // VerifyAgainst compares the batch set in dir with the snapshot it says it was cut from: the
 // tables, rows that are parts of the snapshot's rows (all of them for evaluation, mode full and
-// fanout -1), importance, coefficients; and in the end every record with a new one. It relies on what Verify
+// fanout -1; all between the nodes of a subgraph), importance, coefficients; and in the end every record with a new one. It relies on what Verify
 // checks. A set of another snapshot is format.ErrMismatch.
 func VerifyAgainst(dir string, snap *snapshot.Snapshot) error {
 	s, err := openSet(dir)
@@ -32,6 +33,9 @@ func VerifyAgainst(dir string, snap *snapshot.Snapshot) error {
 		}
 	}
 	src, err := sourceOf(snap, m.Params, nil)
+	if err == nil {
+		err = src.listPPR(context.Background(), &Options{})
+	}
 	if err != nil {
 		return faultf(format.ErrLayout, s.place, "parameters: %v", err)
 	}
@@ -92,18 +96,57 @@ func (s *set) compare(a *assembler) error {
 // of how they were made.
 func compareBlocks(r *format.Record, src *source) error {
 	if r.Space == format.SpaceGlobal {
-		return compareBlock(r, format.AnyLayer, nil, -1, src)
+		return compareBlock(r, format.AnyLayer, nil, nil, src)
 	}
 	nodes := r.Int32s(format.NodesNumber, format.AnyLayer)
-	for l := range r.NumLayers {
-		if err := compareBlock(r, uint16(l), nodes, src.params.Fanout[r.NumLayers-1-l], src); err != nil {
+	for _, l := range blockLayers(r) {
+		if err := compareBlock(r, l, nodes, takenOf(r, l, nodes, src), src); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func compareBlock(r *format.Record, layer uint16, nodes []int32, fanout int, src *source) error {
+// taken says how many of a node's edges its row must have, given the entries that lead to others, and their importance. known is false where that is left to chance.
+type taken func(v int32, numNeighbours int) (want int, importance float32, known bool)
+
+// takenOf is the rule of a layer of a local record. What a draw by weight counts for isn't known without the draw; sameRecord compares that.
+func takenOf(r *format.Record, layer uint16, nodes []int32, src *source) taken {
+	p, in := &src.params, &src.snap.In
+	if layer == format.AnyLayer {
+		inBatch := make(map[int32]bool, len(nodes))
+		for _, v := range nodes {
+			inBatch[v] = true
+		}
+		return func(v int32, numNeighbours int) (int, float32, bool) {
+			want := 0
+			for _, u := range in.Row(v) {
+				if u != v && inBatch[u] {
+					want++
+				}
+			}
+			return want, float32(float64(numNeighbours) / float64(max(want, 1))), true
+		}
+	}
+	k := fanoutOf(p, int(layer))
+	return func(v int32, numNeighbours int) (int, float32, bool) {
+		if p.Weighted {
+			numNeighbours = 0
+			for at, w := range in.RowWeights(v) {
+				if w > 0 && in.Row(v)[at] != v {
+					numNeighbours++
+				}
+			}
+		}
+		if k == sample.All || numNeighbours <= k {
+			return numNeighbours, 1, true
+		}
+		return k, float32(float64(numNeighbours) / float64(k)), p.Mode != ModeLabor
+	}
+}
+
+// compareBlock compares the block of a layer; rule is nil where every row has all its neighbours.
+func compareBlock(r *format.Record, layer uint16, nodes []int32, rule taken, src *source) error {
 	in := &src.snap.In
 	indptr, indices := r.Int64s(format.BlockIndptr, layer), r.Int32s(format.BlockIndices, layer)
 	importance, stored := r.Float32s(format.CoefImportance, layer, format.CoefNone), storedNorms(r, layer, src)
@@ -117,15 +160,15 @@ func compareBlock(r *format.Record, layer uint16, nodes []int32, fanout int, src
 		if _, ok := in.Loop(v); ok {
 			numNeighbours--
 		}
-		want := numNeighbours
-		if fanout >= 0 {
-			want = min(want, fanout)
+		want, counts, known := numNeighbours, float32(1), true
+		if rule != nil {
+			want, counts, known = rule(v, numNeighbours)
 		}
-		if got := int(indptr[d+1] - indptr[d]); got != want {
+		if got := int(indptr[d+1] - indptr[d]); known && got != want {
 			return faultf(format.ErrLayout, r.Place(), "row %d of layer %d (node %d) has %d edges, want %d of %d", d, int16(layer), v, got, want, numNeighbours)
 		}
-		if importance != nil && want > 0 && importance[d] != float32(float64(numNeighbours)/float64(want)) {
-			return faultf(format.ErrLayout, r.Place(), "row %d of layer %d takes %d of %d neighbours with importance %g", d, layer, want, numNeighbours, importance[d])
+		if importance != nil && want > 0 && importance[d] != counts {
+			return faultf(format.ErrLayout, r.Place(), "row %d of layer %d (node %d) counts each neighbour %g times, want %g", d, int16(layer), v, importance[d], counts)
 		}
 		for e := indptr[d]; e < indptr[d+1]; e++ {
 			u := indices[e]
@@ -142,7 +185,7 @@ func compareBlock(r *format.Record, layer uint16, nodes []int32, fanout int, src
 					to = v // per-node factors of a global record are over all nodes
 				}
 				got, want := stored[i].Coefficient(e, indices[e], to), src.norms[i].Coefficient(in.Indptr[v]+int64(at), u, v)
-				if got != want {
+				if got != want && !(src.params.Weighted && nodes != nil && got > want) {
 					return faultf(format.ErrLayout, r.Place(), "%s coefficient of edge %d -> %d is %g, want %g", src.norms[i].coef, u, v, got, want)
 				}
 			}
@@ -171,6 +214,9 @@ func storedNorms(r *format.Record, layer uint16, src *source) []graph.Norm {
 // sameRecord compares a record of a file with one newly built, byte for byte.
 func sameRecord(got *format.Record, want *record) error {
 	specs := want.sections
+	if want.err != nil {
+		return want.err
+	}
 	a, errA := format.Canonical(got.RecordHeader)
 	b, errB := format.Canonical(want.header)
 	if errA != nil || errB != nil || !bytes.Equal(a, b) || len(got.Sections) != len(specs) {

@@ -1,7 +1,7 @@
 package batch
 
 import (
-	"slices"
+	"math"
 
 	"github.com/prelift/prelift/format"
 	"github.com/prelift/prelift/precompute/internal/sample"
@@ -12,6 +12,7 @@ import (
 type assembler struct {
 	*source
 	sampler *sample.Sampler // made with the first training batch
+	cut     cutter
 	record  record
 
 	seeds      []int32 // of the last draw
@@ -109,25 +110,27 @@ func (a *assembler) addInt64s(kind format.Kind, layer uint16, v []int64) {
 	}
 }
 
-// draw draws a batch; it is valid until the next one. Seeds of a batch are ascending, so
+// draw draws a batch of modes fanout and labor; it is valid until the next one. Seeds of a batch are ascending, so
 // that it depends on the set of them and not on how it was found.
 func (a *assembler) draw(number int) (variant int, b *sample.Batch) {
 	if a.sampler == nil {
 		a.sampler = a.newSampler()
 	}
-	variant, seeds := a.seedsOf(number)
-	a.seeds = append(a.seeds[:0], seeds...)
-	slices.Sort(a.seeds)
-	return variant, a.sampler.Sample(variant, a.seeds)
+	variant, seeds, _ := a.members(number)
+	return variant, a.sampler.Sample(variant, seeds)
 }
 
 // nodesOf returns the node list of a batch, valid until the next draw.
 func (a *assembler) nodesOf(number int) []int32 {
+	if isSubgraph(a.params.Mode) {
+		_, g := a.cutSubgraph(number)
+		return g.Nodes
+	}
 	_, b := a.draw(number)
 	return b.Nodes
 }
 
-// batch builds training batch number of mode fanout.
+// batch builds training batch number of modes fanout and labor.
 func (a *assembler) batch(number int) *record {
 	a.prepareRows(number)
 	variant, b := a.draw(number)
@@ -141,18 +144,23 @@ func (a *assembler) batch(number int) *record {
 	for l := range b.Layers {
 		a.layer(uint16(l), &b.Layers[l], b.HopNodes[len(b.Layers)-l])
 	}
+	a.finish(b.Nodes, b.HopNodes[len(b.Layers)-1], len(seeds))
+	return &a.record
+}
+
+// finish adds what belongs to the nodes of a batch, to those of them that are dst, and to its seeds, the first of them.
+func (a *assembler) finish(nodes []int32, numDst, numSeeds int) {
 	for i := range a.norms {
-		a.nodeCoefs(&a.norms[i], b.Nodes, b.HopNodes[len(b.Layers)-1])
+		a.nodeCoefs(&a.norms[i], nodes, numDst)
 	}
-	a.labels(b.Nodes[:len(seeds)])
-	a.nodes = b.Nodes
+	a.labels(nodes[:numSeeds])
+	a.nodes = nodes
 	if a.params.Store == StorePacked {
 		var rows []format.SectionSpec
 		a.record.numPlain = len(a.record.sections)
-		rows, a.ownNodes = a.packedRows(b.Nodes)
+		rows, a.ownNodes = a.packedRows(nodes)
 		a.add(rows...)
 	}
-	return &a.record
 }
 
 // layer adds the block of a layer with all that belongs to it alone.
@@ -165,6 +173,7 @@ func (a *assembler) layer(l uint16, block *sample.Layer, numSrc int) {
 			for e, entry := range block.Entries {
 				edge[e] = n.Edge[entry]
 			}
+			a.weigh(edge, block.EdgeImportance, n.coef)
 			a.add(format.Float32Section(format.CoefEdge, l, n.coef, edge))
 		}
 	}
@@ -176,10 +185,21 @@ func (a *assembler) layer(l uint16, block *sample.Layer, numSrc int) {
 	}
 }
 
+// weigh multiplies the importance of edges that were drawn by weight into their coefficients of a kind; nil: there is none.
+func (a *assembler) weigh(edge, importance []float32, coef format.Coef) {
+	for e, x := range importance {
+		edge[e] = float32(edge[e] * x)
+		if math.IsInf(float64(edge[e]), 0) || math.IsNaN(float64(edge[e])) {
+			a.record.err = paramErrorf("--weighted: a %s coefficient times the importance of a draw, %g, is over the numbers of 32 bits; scale the weights down, or leave --weighted out", coef, x)
+		}
+	}
+}
+
 // hasImportance reports whether the layer stores coef.importance: not where every
-// neighbour is taken, which makes it all ones.
+// neighbour is taken, which makes it all ones, nor where neighbours are drawn by weight, whose importance is in coef.edge.
+// A subgraph has it.
 func hasImportance(p *format.BatchParams, layer int) bool {
-	return p.Fanout[len(p.Fanout)-1-layer] != sample.All
+	return isSubgraph(p.Mode) || !p.Weighted && fanoutOf(p, layer) != sample.All
 }
 
 // transpose adds the transpose of a block (see graph.Transpose, its twin that allocates).
@@ -382,10 +402,13 @@ func (s *source) fullBatch() *record {
 	return &s.full
 }
 
-// training builds training batch number of either mode.
+// training builds training batch number of any mode.
 func (a *assembler) training(number int) *record {
-	if a.params.Mode == ModeFull {
+	switch {
+	case a.params.Mode == ModeFull:
 		return a.fullBatch()
+	case isSubgraph(a.params.Mode):
+		return a.subgraph(number)
 	}
 	return a.batch(number)
 }

@@ -50,6 +50,7 @@ type testGraph struct {
 	classOf  func(v int) int32
 	parts    [][]format.Part // by split column; nil: one column with every node train
 	with     []string        // of snapshot.Params
+	hops     int             // of the hop index
 	noSplits bool
 }
 
@@ -121,7 +122,13 @@ func (g *testGraph) open(t testing.TB) *snapshot.Snapshot {
 		t.Fatal(err)
 	}
 	p := snapshot.Params{Direction: snapshot.Undirected, FeatureNorm: "none", MissingFeatures: "error"}
-	p.With = g.with
+	p.With, p.Hops = g.with, g.hops
+	if g.hops > 0 {
+		p.CompactBelow, p.HubFrom = 4, 12
+	}
+	if g.hops == 2 {
+		p.ExpandLimit, p.Hop2Cap = 1000, 1000
+	}
 	if g.directed {
 		p.Direction = snapshot.Directed
 	}
@@ -645,7 +652,7 @@ func TestResolve(t *testing.T) {
 		want   string
 	}{
 		{"task", testGraph{}, func(p *format.BatchParams) { p.Task = "link" }, `--task "link"`},
-		{"mode", testGraph{}, func(p *format.BatchParams) { p.Mode = "ppr" }, `--mode "ppr": want fanout, full`},
+		{"mode", testGraph{}, func(p *format.BatchParams) { p.Mode = "saint" }, `--mode "saint": want fanout, labor, full, cluster, ppr, khop`},
 		{"no fanout", testGraph{}, func(p *format.BatchParams) { p.Fanout = nil }, "--fanout is empty"},
 		{"negative fanout", testGraph{}, func(p *format.BatchParams) { p.Fanout = []int{10, -2} }, "--fanout -2"},
 		{"long fanout", testGraph{}, func(p *format.BatchParams) { p.Fanout = make([]int, 65) }, "at most 64 layers"},

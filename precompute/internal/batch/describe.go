@@ -27,7 +27,7 @@ type Description struct {
 	NumLayers         int   `json:"num_layers"`
 	NumBatches        int64 `json:"num_batches"`
 	BatchesPerVariant int64 `json:"batches_per_variant"`
-	NumSeeds          int64 `json:"num_seeds"` // of one variant
+	NumSeeds          int64 `json:"num_seeds"` // of one variant, with strata repeats counted
 	NumRows           int64 `json:"num_rows"`
 	NumSampledEdges   int64 `json:"num_sampled_edges"`
 	NumEvalBlocks     int64 `json:"num_eval_blocks"`

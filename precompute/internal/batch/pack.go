@@ -155,6 +155,9 @@ func (p *packer) scatter() error {
 // addRecords builds the records of a shard and adds them to its file.
 func (w *writer) addRecords(ctx context.Context, a *assembler, s shard, out *format.Writer, total int64) error {
 	add := func(r *record) error {
+		if r.err != nil {
+			return r.err
+		}
 		if err := out.Add(&r.header, r.sections); err != nil {
 			return err
 		}

@@ -16,8 +16,12 @@ import (
 const (
 	TaskNode = "node"
 
-	ModeFanout = "fanout"
-	ModeFull   = "full"
+	ModeFanout  = "fanout"
+	ModeLabor   = "labor"
+	ModeFull    = "full"
+	ModeCluster = "cluster"
+	ModePPR     = "ppr"
+	ModeKHop    = "khop"
 
 	Auto = "auto"
 	None = "none"
@@ -64,13 +68,13 @@ func Defaults() format.BatchParams {
 	return format.BatchParams{
 		Task: TaskNode, Mode: ModeFanout, Fanout: []int{10, 5}, BatchSize: 1024, Variants: 4,
 		Norm: []string{"gcn", "mean"}, Transpose: Auto, Store: Auto, DType: "f32", Eval: EvalLayerwise,
-		Split: SplitUnset, Order: Auto, Seed: 1, BatchesPerFile: 64, LinkFeatures: Auto, IndexCodec: CodecBits,
+		Split: SplitUnset, Order: Auto, Seed: 1, BatchesPerFile: 64, LinkFeatures: Auto, IndexCodec: CodecBits, HubCap: DefaultHubCap,
 	}
 }
 
 // checkParams returns p in canonical form, with order and store perhaps still auto: norms
-// sorted, transposes settled, the split column found, and in mode full, where they mean nothing,
-// fanout, batch size, variants, order and seed at fixed values.
+// sorted, transposes settled, the split column found, and what means nothing in the mode (in mode full
+// fanout, batch size, variants, order and seed) at fixed values or left out.
 func checkParams(snap *snapshot.Snapshot, p format.BatchParams) (format.BatchParams, error) {
 	if p.Task != TaskNode {
 		return p, paramErrorf("--task %q: this version writes batches for node", p.Task)
@@ -79,7 +83,7 @@ func checkParams(snap *snapshot.Snapshot, p format.BatchParams) (format.BatchPar
 		flag, value string
 		allowed     []string
 	}{
-		{"mode", p.Mode, []string{ModeFanout, ModeFull}},
+		{"mode", p.Mode, Modes},
 		{"transpose", p.Transpose, []string{Auto, TransposeAll, TransposeInner}},
 		{"store", p.Store, []string{Auto, StoreIDs, StorePacked}},
 		{"dtype", p.DType, []string{"f32", "f16", "bf16", "int8"}},
@@ -108,10 +112,7 @@ func checkParams(snap *snapshot.Snapshot, p format.BatchParams) (format.BatchPar
 	if p, err = checkStorage(snap, p); err != nil {
 		return p, err
 	}
-	if p.Mode == ModeFull {
-		return checkFull(p)
-	}
-	return checkFanout(snap, p)
+	return checkMode(snap, p)
 }
 
 // checkStorage checks how feature rows are to be stored.
@@ -181,6 +182,7 @@ func checkFull(p format.BatchParams) (format.BatchParams, error) {
 	return p, nil
 }
 
+// checkFanout checks the fanouts of modes fanout and labor.
 func checkFanout(snap *snapshot.Snapshot, p format.BatchParams) (format.BatchParams, error) {
 	if len(p.Fanout) == 0 {
 		return p, paramErrorf("--fanout is empty: want one number a layer, as 10,5 (-1 takes all neighbours)")
@@ -193,17 +195,22 @@ func checkFanout(snap *snapshot.Snapshot, p format.BatchParams) (format.BatchPar
 			return p, paramErrorf("--fanout %d: want 0 to %d neighbours, or -1 for all", k, math.MaxInt32)
 		}
 	}
-	if p.BatchSize < 1 || p.BatchSize > math.MaxInt32 {
-		return p, paramErrorf("--batch-size %d: want 1 to %d seeds", p.BatchSize, math.MaxInt32)
-	}
-	if p.Variants < 1 || p.Variants > 1<<20 {
-		return p, paramErrorf("--variants %d: want 1 to %d", p.Variants, 1<<20)
-	}
 	if p.Transpose == Auto {
 		p.Transpose = TransposeInner
 		if n := snap.NumFeatures(); n == 0 || n > wideFeatures || slices.Contains(p.Norm, None) {
 			p.Transpose = TransposeAll
 		}
+	}
+	return p, nil
+}
+
+// checkBatches checks what all modes but full have alike.
+func checkBatches(snap *snapshot.Snapshot, p format.BatchParams) (format.BatchParams, error) {
+	if p.Mode != ModeCluster && (p.BatchSize < 1 || p.BatchSize > math.MaxInt32) {
+		return p, paramErrorf("--batch-size %d: want 1 to %d seeds", p.BatchSize, math.MaxInt32)
+	}
+	if p.Variants < 1 || p.Variants > 1<<20 {
+		return p, paramErrorf("--variants %d: want 1 to %d", p.Variants, 1<<20)
 	}
 	if snap.NumFeatures() == 0 {
 		if p.Store == StorePacked {

@@ -60,7 +60,7 @@ func Resolve(ctx context.Context, snap *snapshot.Snapshot, p format.BatchParams,
 }
 
 func resolve(ctx context.Context, snap *snapshot.Snapshot, p format.BatchParams, opt Options) (format.BatchParams, *Plan, error) {
-	s, err := prepare(snap, p)
+	s, err := prepare(ctx, snap, p, &opt)
 	if err != nil {
 		return p, nil, err
 	}
@@ -73,7 +73,7 @@ func resolve(ctx context.Context, snap *snapshot.Snapshot, p format.BatchParams,
 }
 
 // prepare checks the parameters and settles all but the store.
-func prepare(snap *snapshot.Snapshot, p format.BatchParams) (*source, error) {
+func prepare(ctx context.Context, snap *snapshot.Snapshot, p format.BatchParams, opt *Options) (*source, error) {
 	if n := snap.Manifest.NumRels; n > 1 {
 		return nil, paramErrorf("the snapshot has %d relations, which batches don't have yet; snapshot --relations merge makes a graph of one", n)
 	}
@@ -87,6 +87,9 @@ func prepare(snap *snapshot.Snapshot, p format.BatchParams) (*source, error) {
 	}
 	if n := float64(s.batchesPerVariant()) * float64(p.Variants); n > math.MaxInt32 {
 		return nil, paramErrorf("%.0f batches: at most %d; use a larger --batch-size or fewer --variants", n, math.MaxInt32)
+	}
+	if err := s.listPPR(ctx, opt); err != nil {
+		return nil, err
 	}
 	s.settleOrder()
 	return s, nil
@@ -118,23 +121,23 @@ func (s *source) plan(ctx context.Context, opt Options, want accuracy) (*Plan, e
 		if limit == 0 {
 			limit = defaultAmplification
 		}
-		if plan.setBytes(sizes.packed, sizes.seeds, sizes.shared); plan.Amplification > limit {
+		if plan.setBytes(sizes.packed, sizes, sizes.shared); plan.Amplification > limit {
 			s.params.Store, s.params.HotRows, s.params.Group, s.hot = StoreIDs, 0, 0, nil
 		}
 	}
-	plan.setBytes(sizes.ids, sizes.seeds, 0)
+	plan.setBytes(sizes.ids, sizes, 0)
 	if s.params.Store == StorePacked {
-		plan.setBytes(sizes.packed, sizes.seeds, sizes.shared)
+		plan.setBytes(sizes.packed, sizes, sizes.shared)
 	}
 	if opt.MaxAmplification > 0 && plan.Amplification > opt.MaxAmplification {
-		return plan, paramErrorf("a variant of batches would take %.2f times the feature table (%d of %d bytes), over --max-amplification %g; use --store ids, --dtype f16, a smaller --fanout or a larger --batch-size",
-			plan.Amplification, plan.BytesPerVariant, plan.FeatureTableBytes, opt.MaxAmplification)
+		return plan, paramErrorf("a variant of batches would take %.2f times the feature table (%d of %d bytes), over --max-amplification %g; use --store ids, --dtype f16%s",
+			plan.Amplification, plan.BytesPerVariant, plan.FeatureTableBytes, opt.MaxAmplification, smaller(&s.params))
 	}
 	return plan, nil
 }
 
-func (p *Plan) setBytes(batchSizes, seeds []int64, shared int64) {
-	p.Bytes = p.source.shardBytes(batchSizes, seeds) + shared
+func (p *Plan) setBytes(measured []int64, of *batchSizes, shared int64) {
+	p.Bytes = p.source.shardBytes(measured, of) + shared
 	p.BytesPerVariant, p.Amplification = perVariant(p.Bytes, p.source.params.Variants, p.FeatureTableBytes)
 }
 
@@ -155,9 +158,10 @@ func featureTableBytes(snap *snapshot.Snapshot) int64 {
 // batchSizes is what measured batches come to. Slices are over the batches measured.
 type batchSizes struct {
 	numBatches  int   // of the set
-	numSeeds    int64 // of the set
+	weight      int64 // of the set: source.totalWeight
 	exact       bool
-	seeds       []int64
+	weights     []int64 // source.weightOf
+	fixed       int64   // bytes of a record that don't go by its weight: the head, and padding of half an alignment a section
 	ids, packed []int64 // record bytes in either store; packed is nil without features
 	rows, edges []int64
 
@@ -165,12 +169,12 @@ type batchSizes struct {
 	shared int64         // bytes of all files of shared rows, in a packed set
 }
 
-// total scales a sum over the measured batches up to all, by their seeds.
+// total scales a sum over the measured batches up to all, by their weight.
 func (b *batchSizes) total(measured []int64) int64 {
 	if b.exact {
 		return sum(measured)
 	}
-	return int64(float64(sum(measured)) / float64(sum(b.seeds)) * float64(b.numSeeds))
+	return int64(float64(sum(measured)) / float64(sum(b.weights)) * float64(b.weight))
 }
 
 func sum(x []int64) (total int64) {
@@ -194,14 +198,14 @@ var sizesOfAll = accuracy{32, 0.01}
 // measure builds a sample of the training batches, evenly spread, and notes what they
 // need: the fewest, twice as many while their mean is uncertain, all where that is about as good.
 func (s *source) measure(ctx context.Context, progress func(string, int64, int64), wanted accuracy) (*batchSizes, error) {
-	b := &batchSizes{numBatches: s.numBatches(), numSeeds: int64(s.numSeeds()) * int64(s.params.Variants)}
+	b := &batchSizes{numBatches: s.numBatches(), weight: s.totalWeight()}
 	a := newAssembler(s)
 	defer a.release()
 	for want := wanted.fewest; ; want *= 2 {
 		if want*2 > b.numBatches {
 			want, b.exact = b.numBatches, true
 		}
-		b.seeds, b.ids, b.packed, b.rows, b.edges, b.groups = nil, nil, nil, nil, nil, map[int]int64{}
+		b.weights, b.ids, b.packed, b.rows, b.edges, b.groups = nil, nil, nil, nil, nil, map[int]int64{}
 		for i := range want {
 			if err := ctx.Err(); err != nil {
 				return nil, err
@@ -240,6 +244,9 @@ func (a accuracy) numMeasured(numBatches int, spread float64) (total int) {
 
 func (b *batchSizes) add(a *assembler, number int) error {
 	r := a.training(number)
+	if r.err != nil {
+		return r.err
+	}
 	ids := record{header: r.header, sections: r.sections}
 	if r.header.Space == format.SpaceLocal && a.snap.NumFeatures() > 0 {
 		packed := ids
@@ -261,7 +268,8 @@ func (b *batchSizes) add(a *assembler, number int) error {
 		}
 	}
 	size, err := ids.sizeBytes()
-	b.seeds = append(b.seeds, int64(r.header.NumSeeds))
+	b.weights = append(b.weights, a.weightOf(number))
+	b.fixed = int64(format.RecordHeaderSize + 8*len(r.header.HopNodes) + 8*len(r.header.LayerEdges) + (format.SectionEntrySize+format.SectionAlign/2)*len(r.sections))
 	b.ids = append(b.ids, size)
 	b.rows = append(b.rows, int64(r.header.HopNodes[len(r.header.HopNodes)-1]))
 	b.edges = append(b.edges, numEdges(r.sections))
@@ -295,16 +303,16 @@ func relativeError(x []int64) float64 {
 }
 
 // shardBytes returns the size of all training shards whose records have the measured
-// sizes: those of every batch, or of some, which then stand for their neighbours by their seeds (the last batch of a
-// variant may have fewer).
-func (s *source) shardBytes(measured, seeds []int64) (total int64) {
+// sizes: those of every batch, or of some, which then stand for their neighbours by their weights (the last batch of a
+// variant may have fewer seeds).
+func (s *source) shardBytes(measured []int64, of *batchSizes) (total int64) {
 	n := s.numBatches()
 	sizes := make([]int64, 0, s.params.BatchesPerFile)
 	for number := range n {
 		at := int64(number) * int64(len(measured)) / int64(n)
 		size := measured[at]
-		if want := int64(s.numSeedsOf(number)); want != seeds[at] {
-			size = int64(float64(size) / float64(seeds[at]) * float64(want))
+		if want, fixed := s.weightOf(number), min(of.fixed, size); want != of.weights[at] {
+			size = fixed + int64(float64(size-fixed)/float64(of.weights[at])*float64(want))
 		}
 		sizes = append(sizes, size)
 		if len(sizes) == s.params.BatchesPerFile || number == n-1 {
@@ -421,7 +429,7 @@ func sourceOf(snap *snapshot.Snapshot, p format.BatchParams, plan *Plan) (*sourc
 	if plan != nil && plan.source.snap == snap && sameParams(&plan.source.params, &p) {
 		return plan.source, nil
 	}
-	if p.Store == Auto || p.Order == Auto || p.Mode == ModeFanout && p.Order != sample.Locality && p.Order != sample.Random {
+	if p.Store == Auto || p.Order == Auto || p.Mode != ModeFull && p.Order != sample.Locality && p.Order != sample.Random {
 		return nil, paramErrorf("store %q and order %q are not settled", p.Store, p.Order)
 	}
 	again, err := checkParams(snap, p)

@@ -22,7 +22,7 @@ type source struct {
 	snap   *snapshot.Snapshot
 	params format.BatchParams
 	norms  []coefNorm
-	memo   *sample.Memo // nil in mode full
+	memo   *sample.Memo // nil but in modes fanout and labor
 	table  *rowTable
 
 	hotMu sync.Mutex
@@ -30,6 +30,7 @@ type source struct {
 
 	order    sample.Order // of the seeds; zero in mode full
 	variants []variantOrder
+	cutting
 
 	evalStarts []int32 // first row of each evaluation block, then NumNodes
 
@@ -43,20 +44,26 @@ type coefNorm struct {
 	graph.Norm
 }
 
-// variantOrder is the seeds of one variant in their order, made when first needed.
+// variantOrder is the seeds of one variant in their order, in mode cluster its clusters, made when first needed.
 type variantOrder struct {
 	once  sync.Once
-	seeds []int32
+	order []int32
 }
 
 // record is one record to be written, or measured.
 type record struct {
 	header   format.RecordHeader
 	sections []format.SectionSpec
-	numPlain int // of a packed batch: sections before those of its feature rows
+	numPlain int   // of a packed batch: sections before those of its feature rows
+	err      error // why it can't be written; nil where it can
 }
 
-func (r *record) sizeBytes() (int64, error) { return format.RecordSizeBytes(&r.header, r.sections) }
+func (r *record) sizeBytes() (int64, error) {
+	if r.err != nil {
+		return 0, r.err
+	}
+	return format.RecordSizeBytes(&r.header, r.sections)
+}
 
 // newSource prepares what p says; p.Order may still be auto (see settleOrder).
 func newSource(snap *snapshot.Snapshot, p format.BatchParams) (*source, error) {
@@ -85,7 +92,9 @@ func newSource(snap *snapshot.Snapshot, p format.BatchParams) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.memo = sample.NewMemo(&snap.In, s.samplerOptions())
+	if isLayered(p.Mode) {
+		s.memo = sample.NewMemo(&snap.In, s.samplerOptions())
+	}
 	s.order = sample.Order{Seeds: seeds, Keys: snap.Keys, BatchSize: p.BatchSize, Seed: int64(p.Seed)}
 	if snap.Class != nil || snap.Bits != nil {
 		s.order.Labels = sample.Labels{Class: snap.Class, Bits: snap.Bits, NumClasses: int(snap.Manifest.NumClasses)}
@@ -94,10 +103,10 @@ func newSource(snap *snapshot.Snapshot, p format.BatchParams) (*source, error) {
 		s.order.Place = graph.Inverse(localityOrder(snap))
 	}
 	s.variants = make([]variantOrder, p.Variants)
-	return s, nil
+	return s, s.prepareMode()
 }
 
-// sibling prepares settings that differ in fanout, batch size or number of variants only. What both need alike, seeds
+// sibling prepares settings of mode fanout that differ in fanout, batch size or number of variants only. What both need alike, seeds
 // in their settled order and all that comes of the snapshot, is shared.
 func (s *source) sibling(p format.BatchParams) *source {
 	t := &source{snap: s.snap, params: p, norms: s.norms, table: s.table, order: s.order, evalStarts: s.evalStarts}
@@ -118,19 +127,19 @@ func localityOrder(snap *snapshot.Snapshot) []int32 {
 
 // settleOrder decides order auto, by measuring both.
 func (s *source) settleOrder() {
-	if s.params.Mode != ModeFanout || s.params.Order != Auto {
+	if s.params.Mode == ModeFull || s.params.Order != Auto {
 		return
 	}
-	sampler := s.newSampler()
-	defer sampler.Release()
-	s.params.Order = sample.PickOrder(&s.order, sampler)
+	a := newAssembler(s)
+	defer a.release()
+	s.params.Order = sample.PickOrder(&s.order, a.counter())
 	if s.params.Order == sample.Random {
 		s.order.Place = nil
 	}
 }
 
 func (s *source) samplerOptions() sample.Options {
-	return sample.Options{Fanout: s.params.Fanout, Seed: int64(s.params.Seed), KeepEntries: s.hasEdgeCoefs()}
+	return sample.Options{Fanout: s.params.Fanout, Method: method(&s.params), HubCap: s.params.HubCap, Seed: int64(s.params.Seed), KeepEntries: s.hasEdgeCoefs()}
 }
 
 func (s *source) newSampler() *sample.Sampler {
@@ -148,26 +157,35 @@ func (s *source) hasEdgeCoefs() bool {
 }
 
 func (s *source) batchesPerVariant() int {
-	if s.params.Mode == ModeFull {
+	switch {
+	case s.params.Mode == ModeFull:
 		return 1
+	case s.clusters != nil:
+		return s.clusters.NumBatches()
 	}
 	return s.order.NumBatches()
 }
 
 func (s *source) numBatches() int { return s.batchesPerVariant() * s.params.Variants }
 
-// numSeeds is that of one variant.
+// numSeeds is that of one variant, repeats counted.
 func (s *source) numSeeds() int {
-	if s.params.Mode == ModeFull {
+	switch {
+	case s.params.Mode == ModeFull:
 		return s.snap.NumNodes()
+	case s.strata != nil:
+		return s.batchesPerVariant() * s.numSeedsOf(0)
 	}
 	return len(s.order.Seeds)
 }
 
-// numSeedsOf is that of one batch.
+// numSeedsOf is that of one batch, in other modes than cluster.
 func (s *source) numSeedsOf(number int) int {
 	if s.params.Mode == ModeFull {
 		return s.numSeeds()
+	}
+	if s.strata != nil {
+		return min(s.params.BatchSize, len(s.order.Seeds))
 	}
 	start := number % s.batchesPerVariant() * s.params.BatchSize
 	return min(s.params.BatchSize, s.numSeeds()-start)
@@ -175,13 +193,17 @@ func (s *source) numSeedsOf(number int) int {
 
 func (s *source) numEvalBlocks() int { return max(len(s.evalStarts)-1, 0) }
 
-// seedsOf returns the variant and the seeds of a batch, in the order of the variant.
-func (s *source) seedsOf(number int) (variant int, seeds []int32) {
-	variant, place := number/s.batchesPerVariant(), number%s.batchesPerVariant()
+// variantOrder returns the seeds of a variant in their order; in mode cluster its clusters.
+func (s *source) variantOrder(variant int) []int32 {
 	v := &s.variants[variant]
-	v.once.Do(func() { v.seeds = s.order.Variant(variant) })
-	start := place * s.params.BatchSize
-	return variant, v.seeds[start:min(start+s.params.BatchSize, len(v.seeds))]
+	v.once.Do(func() {
+		if s.clusters != nil {
+			v.order = s.clusters.Variant(variant)
+		} else {
+			v.order = s.order.Variant(variant)
+		}
+	})
+	return v.order
 }
 
 // evalStarts cuts the rows into evaluation blocks.

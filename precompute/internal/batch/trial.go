@@ -76,7 +76,7 @@ func tryAll(ctx context.Context, snap *snapshot.Snapshot, p format.BatchParams, 
 		opt.Seconds = 0.5
 	}
 	start := time.Now()
-	s, err := prepare(snap, p)
+	s, err := prepare(ctx, snap, p, &Options{Threads: opt.Threads, Progress: opt.Progress})
 	if err != nil {
 		return nil, err
 	}

@@ -148,7 +148,7 @@ func TestNumMeasured(t *testing.T) {
 		}
 	}
 	snap := randomGraph(3000, 20000).open(t)
-	s, err := prepare(snap, params(func(p *format.BatchParams) { p.BatchSize, p.Order = 4, sample.Random }))
+	s, err := prepare(context.Background(), snap, params(func(p *format.BatchParams) { p.BatchSize, p.Order = 4, sample.Random }), &Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

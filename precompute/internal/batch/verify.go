@@ -5,9 +5,11 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/prelift/prelift/format"
 	"github.com/prelift/prelift/format/rows"
+	"github.com/prelift/prelift/precompute/internal/sample"
 )
 
 // Verify reads every byte of the batch set in dir and recomputes what it can without the
@@ -49,7 +51,9 @@ type set struct {
 	groups         []*format.Record
 
 	seen     []bool  // by the batch at hand; all false between batches
-	variants []int32 // by node: variants in which it was a seed
+	variants []int32 // by node: variants in which it was a seed, or with strata batches
+
+	clustered []int32 // by node: one more than the last variant that had it in a batch; in mode cluster only
 }
 
 // faultf wraps a class of format's with the place and the numbers.
@@ -116,8 +120,11 @@ func shardCount(numRecords format.Int, perFile int) format.Int {
 // checkManifest checks what the rest relies on.
 func (s *set) checkManifest() error {
 	m, p := s.m, &s.m.Params
-	if p.Task != TaskNode || p.Mode != ModeFanout && p.Mode != ModeFull {
-		return faultf(format.ErrVersion, s.place, "task %q, mode %q: this version knows node, and fanout and full", p.Task, p.Mode)
+	if p.Task != TaskNode || !slices.Contains(Modes, p.Mode) {
+		return faultf(format.ErrVersion, s.place, "task %q, mode %q: this version knows node, and %s", p.Task, p.Mode, strings.Join(Modes, ", "))
+	}
+	if err := checkKernelParams(p); err != nil {
+		return faultf(format.ErrLayout, s.place, "%v", err)
 	}
 	if _, err := coefKinds(p); err != nil {
 		return faultf(format.ErrLayout, s.place, "%v", err)
@@ -142,25 +149,41 @@ func (s *set) checkManifest() error {
 	}
 	switch {
 	case p.Variants < 1 || p.BatchesPerFile < 1 || p.BatchesPerFile > format.MaxRecords || m.NumNodes < 1 || m.NumNodes > math.MaxInt32 ||
-		m.NumFeatures < 0 || m.NumFeatures > 1<<24 || m.NumEvalBlocks < 0 || m.NumEvalBlocks > m.NumNodes || m.NumSeeds < 1 || m.NumSeeds > m.NumNodes:
+		m.NumFeatures < 0 || m.NumFeatures > 1<<24 || m.NumEvalBlocks < 0 || m.NumEvalBlocks > m.NumNodes || m.NumSeeds < 1 || covers(p) && m.NumSeeds > m.NumNodes:
 		return faultf(format.ErrLayout, s.place, "%d variants, %d batches a file, %d nodes, %d features, %d evaluation blocks, %d seeds",
 			p.Variants, p.BatchesPerFile, m.NumNodes, m.NumFeatures, m.NumEvalBlocks, m.NumSeeds)
 	case m.NumBatches < 1 || m.NumBatches > math.MaxInt32 || m.BatchesPerVariant < 1 || m.NumBatches%m.BatchesPerVariant != 0 || m.NumBatches/m.BatchesPerVariant != format.Int(p.Variants):
 		return faultf(format.ErrLayout, s.place, "%d batches, %d a variant, %d variants", m.NumBatches, m.BatchesPerVariant, p.Variants)
-	case m.NumLayers != len(p.Fanout) || (p.Mode == ModeFull) != (m.NumLayers == 0):
+	case m.NumLayers != len(p.Fanout) || isLayered(p.Mode) != (m.NumLayers > 0):
 		return faultf(format.ErrLayout, s.place, "%d layers, mode %s, fanout %v", m.NumLayers, p.Mode, p.Fanout)
 	case len(m.Maxima.LayerEdges) != max(m.NumLayers, 1):
 		return faultf(format.ErrLayout, s.place, "maxima of %d layers, want %d", len(m.Maxima.LayerEdges), max(m.NumLayers, 1))
-	case p.Mode == ModeFanout && (p.BatchSize < 1 || shardCount(m.NumSeeds, p.BatchSize) != m.BatchesPerVariant) || p.Mode == ModeFull && m.NumBatches != 1:
+	case !seedsFit(m):
 		return faultf(format.ErrLayout, s.place, "%d seeds in %d batches of %d", m.NumSeeds, m.BatchesPerVariant, p.BatchSize)
 	case p.Split < -1 || p.Split >= len(m.Splits):
 		return faultf(format.ErrLayout, s.place, "split column %d of %d", p.Split, len(m.Splits))
 	case m.FeatureTableBytes != m.NumNodes*m.NumFeatures*4 || (m.Features != nil) != (m.NumFeatures > 0):
 		return faultf(format.ErrLayout, s.place, "feature table of %d bytes for %d nodes with %d features", m.FeatureTableBytes, m.NumNodes, m.NumFeatures)
-	case (m.NumEvalBlocks > 0) != (p.Mode == ModeFanout && p.Eval == EvalLayerwise):
+	case (m.NumEvalBlocks > 0) != (p.Mode != ModeFull && p.Eval == EvalLayerwise):
 		return faultf(format.ErrLayout, s.place, "%d evaluation blocks with mode %s, evaluation %s", m.NumEvalBlocks, p.Mode, p.Eval)
 	}
 	return nil
+}
+
+// seedsFit reports whether a variant's seeds fill its batches as the parameters say.
+func seedsFit(m *format.BatchSet) bool {
+	switch p := &m.Params; {
+	case p.Mode == ModeFull:
+		return m.NumBatches == 1
+	case p.Mode == ModeCluster:
+		return m.BatchesPerVariant <= m.NumSeeds
+	case p.BatchSize < 1:
+		return false
+	case p.Stratify != nil:
+		return m.NumSeeds%m.BatchesPerVariant == 0 && m.NumSeeds/m.BatchesPerVariant <= format.Int(p.BatchSize)
+	default:
+		return shardCount(m.NumSeeds, p.BatchSize) == m.BatchesPerVariant
+	}
 }
 
 // openFile opens a listed file and checks its header.
@@ -251,6 +274,9 @@ func (s *set) openTables() error {
 func (s *set) verify() error {
 	s.seen = make([]bool, s.m.NumNodes)
 	s.variants = make([]int32, s.m.NumNodes)
+	if s.m.Params.Mode == ModeCluster {
+		s.clustered = make([]int32, s.m.NumNodes)
+	}
 	if s.coefs != nil {
 		if err := s.checkCoefs(s.coefs); err != nil {
 			return err
@@ -318,8 +344,7 @@ func (s *set) checkBatch(r *format.Record, number int) error {
 	if r.Split != format.PartTrain || r.Space != format.SpaceLocal || r.SplitColumn != splitColumn(p) || r.NumLayers != m.NumLayers {
 		return faultf(format.ErrLayout, r.Place(), "split %d, index space %d, split column %d, %d layers", r.Split, r.Space, int32(r.SplitColumn), r.NumLayers)
 	}
-	place := number % int(m.BatchesPerVariant)
-	if want := min(p.BatchSize, int(m.NumSeeds)-place*p.BatchSize); r.NumSeeds != uint64(want) {
+	if want := s.wantSeeds(number); want >= 0 && r.NumSeeds != uint64(want) || r.NumSeeds == 0 {
 		return faultf(format.ErrLayout, r.Place(), "%d seeds, want %d", r.NumSeeds, want)
 	}
 	if err := s.checkSections(r, s.batchSections(r)); err != nil {
@@ -329,14 +354,14 @@ func (s *set) checkBatch(r *format.Record, number int) error {
 		return err
 	}
 	nodes := r.Int32s(format.NodesNumber, format.AnyLayer)
-	for l := range r.NumLayers {
-		if err := checkRows(r, uint16(l), nodes, 0); err != nil {
+	for _, l := range blockLayers(r) {
+		if err := checkRows(r, l, nodes, 0); err != nil {
 			return err
 		}
-		if err := checkFanoutRows(r, uint16(l), p.Fanout[r.NumLayers-1-l]); err != nil {
+		if err := checkTaken(r, l, p); err != nil {
 			return err
 		}
-		if err := r.CheckTranspose(uint16(l)); err != nil {
+		if err := r.CheckTranspose(l); err != nil {
 			return err
 		}
 	}
@@ -347,6 +372,31 @@ func (s *set) checkBatch(r *format.Record, number int) error {
 		return err
 	}
 	return s.checkPackedRows(r, nodes)
+}
+
+// wantSeeds is how many seeds a batch must have; -1 in mode cluster, where that follows from the snapshot.
+func (s *set) wantSeeds(number int) int {
+	m, p := s.m, &s.m.Params
+	switch {
+	case p.Mode == ModeCluster:
+		return -1
+	case p.Stratify != nil:
+		return int(m.NumSeeds / m.BatchesPerVariant)
+	}
+	place := number % int(m.BatchesPerVariant)
+	return min(p.BatchSize, int(m.NumSeeds)-place*p.BatchSize)
+}
+
+// blockLayers lists the layers of the blocks of a training batch: format.AnyLayer alone where one serves any depth.
+func blockLayers(r *format.Record) []uint16 {
+	if r.NumLayers == 0 {
+		return []uint16{format.AnyLayer}
+	}
+	layers := make([]uint16, r.NumLayers)
+	for l := range layers {
+		layers[l] = uint16(l)
+	}
+	return layers
 }
 
 // checkGlobal checks an evaluation block or the batch of mode full.
@@ -381,10 +431,10 @@ type sectionName struct {
 func (s *set) batchSections(r *format.Record) []sectionName {
 	p := &s.m.Params
 	want := []sectionName{{format.NodesNumber, format.AnyLayer, 0}, {format.SeedsLabel, format.AnyLayer, 0}}
-	for l := range r.NumLayers {
-		want = append(want, s.blockSections(uint16(l), hasTranspose(p, l))...)
-		if hasImportance(p, l) {
-			want = append(want, sectionName{format.CoefImportance, uint16(l), 0})
+	for _, l := range blockLayers(r) {
+		want = append(want, s.blockSections(l, hasTranspose(p, int(l)))...)
+		if hasImportance(p, int(l)) {
+			want = append(want, sectionName{format.CoefImportance, l, 0})
 		}
 	}
 	if p.Store == StorePacked {
@@ -472,7 +522,7 @@ func (s *set) checkSections(r *format.Record, want []sectionName) error {
 	return nil
 }
 
-// checkNodes checks the node list: distinct, in range, each hop ascending; and the seeds:
+// checkNodes checks the node list: distinct, in range, the seeds and each hop ascending; and the seeds:
 // labelled train nodes that this variant hasn't had.
 func (s *set) checkNodes(r *format.Record) error {
 	if err := r.CheckNumbers(format.NodesNumber, int(s.m.NumNodes)); err != nil {
@@ -495,8 +545,11 @@ func (s *set) checkNodes(r *format.Record) error {
 	if fault != nil {
 		return fault
 	}
-	start := uint64(0)
-	for h, end := range r.HopNodes {
+	ends, start := r.HopNodes, uint64(0)
+	if r.NumLayers == 0 {
+		ends = []uint64{r.NumSeeds, r.HopNodes[0]}
+	}
+	for h, end := range ends {
 		if hop := nodes[start:end]; !slices.IsSorted(hop) {
 			return faultf(format.ErrLayout, r.Place(), "nodes of hop %d are not ascending", h)
 		}
@@ -506,10 +559,27 @@ func (s *set) checkNodes(r *format.Record) error {
 		if !s.isTrain(v) {
 			return faultf(format.ErrLayout, r.Place(), "seed %d is not a labelled train node of split column %d", v, s.m.Params.Split)
 		}
-		if s.variants[v] != int32(r.Variant) {
+		if covers(&s.m.Params) && s.variants[v] != int32(r.Variant) {
 			return faultf(format.ErrLayout, r.Place(), "seed %d of variant %d was a seed of %d variants before", v, r.Variant, s.variants[v])
 		}
 		s.variants[v]++
+	}
+	if s.m.Params.Mode == ModeCluster {
+		return s.checkApart(r, nodes)
+	}
+	return nil
+}
+
+// checkApart checks that a batch of clusters has no node of another one of its variant, and that its seeds are all the nodes that can be.
+func (s *set) checkApart(r *format.Record, nodes []int32) error {
+	for i, v := range nodes {
+		if s.clustered[v] == int32(r.Variant)+1 {
+			return faultf(format.ErrLayout, r.Place(), "node %d is in two batches of variant %d", v, r.Variant)
+		}
+		s.clustered[v] = int32(r.Variant) + 1
+		if i >= int(r.NumSeeds) && s.isTrain(v) {
+			return faultf(format.ErrLayout, r.Place(), "node %d, a labelled train node, is not among the seeds of its cluster", v)
+		}
 	}
 	return nil
 }
@@ -524,7 +594,7 @@ func (s *set) isTrain(v int32) bool {
 
 // checkSeeds checks that every labelled train node was a seed of every variant.
 func (s *set) checkSeeds() error {
-	if s.m.Params.Mode == ModeFull {
+	if s.m.Params.Mode == ModeFull || !covers(&s.m.Params) {
 		return nil
 	}
 	numSeeds := format.Int(0)
@@ -570,17 +640,32 @@ func checkRows(r *format.Record, layer uint16, nodes []int32, first int32) error
 	return nil
 }
 
-// checkFanoutRows checks that no row is longer than the fanout and that importance is 1
-// where it is shorter.
-func checkFanoutRows(r *format.Record, layer uint16, fanout int) error {
-	if fanout < 0 {
-		return nil
+// checkTaken checks the lengths of rows against the fanout, and their importance, as far as these tell: it is finite and at least 1. With uniform
+// draws no row is longer than the fanout, and importance is 1 where one is shorter. Labor takes what it will of neighbours that are fanout times
+// importance, and all where importance is 1. By weight no row is longer. In a subgraph an empty row has importance 1.
+func checkTaken(r *format.Record, layer uint16, p *format.BatchParams) error {
+	fanout := sample.All
+	if layer != format.AnyLayer {
+		fanout = fanoutOf(p, int(layer))
 	}
 	indptr, importance := r.Int64s(format.BlockIndptr, layer), r.Float32s(format.CoefImportance, layer, format.CoefNone)
-	for d, x := range importance {
-		n := indptr[d+1] - indptr[d]
-		if n > int64(fanout) || !(x >= 1) || math.IsInf(float64(x), 0) || x != 1 && (n < int64(fanout) || n == 0) {
-			return faultf(format.ErrLayout, r.Place(), "row %d of layer %d takes %d of fanout %d with importance %g", d, layer, n, fanout, x)
+	for d := range len(indptr) - 1 {
+		n, k, x := indptr[d+1]-indptr[d], int64(fanout), float32(1)
+		if importance != nil {
+			x = importance[d]
+		}
+		ok := x >= 1 && !math.IsInf(float64(x), 0)
+		switch {
+		case layer == format.AnyLayer:
+			ok = ok && (n > 0 || x == 1)
+		case fanout == sample.All:
+		case p.Mode == ModeLabor && x > 1:
+			ok = ok && float64(n) <= math.Round(float64(x)*float64(k))
+		default:
+			ok = ok && n <= k && (x == 1 || n == k && n > 0)
+		}
+		if !ok {
+			return faultf(format.ErrLayout, r.Place(), "row %d of layer %d takes %d of fanout %d with importance %g", d, int16(layer), n, fanout, x)
 		}
 	}
 	return nil
@@ -679,7 +764,7 @@ func (s *set) checkTotals() error {
 			}
 		}
 	}
-	if n := t.numSeeds; s.m.Params.Mode == ModeFanout && n != int64(s.m.NumSeeds)*int64(s.m.Params.Variants) {
+	if n := t.numSeeds; s.m.Params.Mode != ModeFull && n != int64(s.m.NumSeeds)*int64(s.m.Params.Variants) {
 		return faultf(format.ErrLayout, s.place, "%d seeds, %d variants of them; the batches have %d", s.m.NumSeeds, s.m.Params.Variants, n)
 	}
 	want := *s.m

@@ -212,7 +212,7 @@ func TestVerifyFindsFaults(t *testing.T) {
 		manifest("huge counts", func(m *format.BatchSet) { m.NumBatches, m.BatchesPerVariant = math.MaxInt64-1, math.MaxInt64/2 }),
 		{name: "many batches", manifest: func(m *format.BatchSet) { m.NumBatches, m.BatchesPerVariant, m.NumSeeds = 12, 6, 60 }, want: format.ErrMissing},
 		{name: "other seed", manifest: func(m *format.BatchSet) { m.Params.Seed++; rekey(m) }, want: format.ErrLayout},
-		{name: "unknown mode", manifest: func(m *format.BatchSet) { m.Params.Mode = "ppr"; rekey(m) }, want: format.ErrVersion},
+		{name: "unknown mode", manifest: func(m *format.BatchSet) { m.Params.Mode = "saint"; rekey(m) }, want: format.ErrVersion},
 		{name: "file not listed", manifest: func(m *format.BatchSet) { m.Files = m.Files[1:] }, want: format.ErrMissing},
 		manifest("file listed twice", func(m *format.BatchSet) { m.Files = append(m.Files, m.Files[0]) }),
 		// Files.
@@ -230,6 +230,12 @@ func TestVerifyFindsFaults(t *testing.T) {
 			r.set(format.CoefEdge, any, format.CoefMean, 3, math.Float32bits(77))
 		}},
 	}
+	findFaults(t, snap, p, faults)
+}
+
+// findFaults puts each fault into a copy of the set and wants it found.
+func findFaults(t *testing.T, snap *snapshot.Snapshot, p format.BatchParams, faults []fault) {
+	t.Helper()
 	original := filepath.Join(t.TempDir(), "set")
 	write(t, original, snap, p, Options{})
 	if err := VerifyAgainst(original, snap); err != nil {

@@ -54,6 +54,10 @@ func newWriter(job *format.Job, snap *snapshot.Snapshot, p format.BatchParams, o
 
 // write writes the files of the part.
 func (w *writer) write(ctx context.Context) error {
+	err := format.Guard(w.source.snap.Dir, func() error { return w.source.listPPR(ctx, &w.opt) })
+	if err != nil {
+		return err
+	}
 	if err := w.writeShards(ctx); err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ type batchesFlags struct {
 	params           format.BatchParams
 	seed             int64
 	maxAmplification float64
+	modes            modeFlags
 	threads          int
 	mem              string
 	memBytes         int64
@@ -40,6 +41,9 @@ func batchesCommand(env *command.Env) *cobra.Command {
 		Args:  command.NoArgs,
 		Example: `  precompute batches --snapshot snap --out set --fanout 10,5 --variants 4
   precompute batches --snapshot snap --out set --mode full
+  precompute batches --snapshot snap --out set --mode labor --fanout 10,10
+  precompute batches --snapshot snap --out set --mode cluster --cluster-size 256 --clusters-per-batch 16
+  precompute batches --snapshot snap --out set --mode ppr --top-k 32 --ppr-select batch
   precompute batches --snapshot snap --out set --shard 0/2   (and 1/2, at the same time or elsewhere)
   precompute batches --snapshot snap --out set --merge       (the two parts to one set)`,
 		RunE: func(c *cobra.Command, _ []string) error { return runBatches(c, env, f) },
@@ -48,8 +52,9 @@ func batchesCommand(env *command.Env) *cobra.Command {
 	fl.StringVar(&f.snapshot, "snapshot", "", "snapshot `directory` to cut from")
 	fl.StringVar(&f.out, "out", "", "batch set `directory` to make")
 	fl.StringVar(&p.Task, "task", p.Task, "what the batches are for: node")
-	fl.StringVar(&p.Mode, "mode", p.Mode, "fanout (sampled neighbourhoods) or full (the whole graph is one batch)")
-	fl.IntSliceVar(&p.Fanout, "fanout", p.Fanout, "neighbours to take at hop 1, 2, ...; -1 takes all")
+	fl.StringVar(&p.Mode, "mode", p.Mode, "fanout (sampled neighbourhoods), labor (the same, whose draws share nodes), full (the whole graph is one batch), cluster, ppr or khop (induced subgraphs)")
+	fl.IntSliceVar(&p.Fanout, "fanout", p.Fanout, "neighbours to take at hop 1, 2, ...; -1 takes all (see --hub-cap)")
+	f.modes.add(fl, p)
 	fl.IntVar(&p.BatchSize, "batch-size", p.BatchSize, "seeds of a batch")
 	fl.IntVar(&p.Variants, "variants", p.Variants, "independent draws of an epoch's batches")
 	fl.StringSliceVar(&p.Norm, "norm", p.Norm, "coefficient kinds to store: gcn, mean, sum, none")
@@ -154,7 +159,7 @@ func runBatches(c *cobra.Command, env *command.Env, f *batchesFlags) error {
 	if f.dryRun {
 		return f.print(env, r, nil, plannedSet(snap, params, plan), start)
 	}
-	f.noteUnused(c, env)
+	f.modes.noteUnused(c, env, &f.params)
 	opt.Plan = plan
 	if f.part != nil {
 		return f.writePart(c, env, r, snap, params, opt, key, stamps, start)
@@ -181,7 +186,7 @@ func (f *batchesFlags) write(c *cobra.Command, snap *snapshot.Snapshot, params f
 	if err != nil {
 		err = abort(c, job, err)
 	}
-	return id, m, err
+	return id, m, paramError(err)
 }
 
 // upToDate answers where the set, or the part asked for, is there already, of the same request and snapshot.
@@ -206,18 +211,6 @@ func (f *batchesFlags) upToDate(c *cobra.Command, env *command.Env, r *batchesRe
 	return true, f.print(env, r, &id, m, start)
 }
 
-// noteUnused tells of flags that mode full has no use for.
-func (f *batchesFlags) noteUnused(c *cobra.Command, env *command.Env) {
-	if f.params.Mode != batch.ModeFull {
-		return
-	}
-	for _, flag := range []string{"fanout", "batch-size", "variants", "order", "seed", "transpose", "eval", "split"} {
-		if c.Flags().Changed(flag) {
-			env.Note("note", "--"+flag+" has no meaning with --mode full")
-		}
-	}
-}
-
 func (f *batchesFlags) check() error {
 	if err := needFlag("snapshot", f.snapshot); err != nil {
 		return err
@@ -237,6 +230,9 @@ func (f *batchesFlags) check() error {
 		return err
 	}
 	f.params.Seed = format.Int(f.seed)
+	if err := f.modes.settle(&f.params); err != nil {
+		return err
+	}
 	return checkThreads(&f.threads)
 }
 

@@ -260,9 +260,7 @@ func batchSetText(w io.Writer, d *batch.Description) {
 	t.Row("batch set", d.ID)
 	t.Row("snapshot", d.SnapshotID)
 	t.Row("mode", p.Mode)
-	if p.Mode != batch.ModeFull {
-		t.Row("fanout", fmt.Sprintf("%v, batch size %d, order %s, seed %d", p.Fanout, p.BatchSize, p.Order, p.Seed))
-	}
+	modeText(t, p)
 	t.Row("coefficients", strings.Join(p.Norm, ", "))
 	t.Row("batches", fmt.Sprintf("%d: %d variants of %d", d.NumBatches, p.Variants, d.BatchesPerVariant))
 	t.Row("seeds", d.NumSeeds)

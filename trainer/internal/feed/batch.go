@@ -16,10 +16,10 @@ type Batch struct {
 	Number   int  // batch number in the set; its variant is Number / BatchesPerVariant
 	Last     bool // the last of its epoch
 
-	NumSeeds int // rows of the logits and of Targets; in a full set every node, under a mask
+	NumSeeds int // rows of Targets, the first of the logits; in a full set every node, under a mask
 	NumNodes int // nodes that the model reads, the rows of Features: src of the first block, or without blocks the seeds
 
-	Blocks   []*backend.Block // one a layer, input side first; in a full set equal ones
+	Blocks   []*backend.Block // one a layer, input side first; in a set of any depth equal ones
 	Coefs    []*backend.Coef  // of Blocks, of the loader's kind
 	Features []float32        // [NumNodes, F]; nil where the loader was told to leave them
 	Targets  backend.Targets

@@ -27,6 +27,11 @@ func fanout(k ...int) format.BatchParams {
 	return format.BatchParams{Mode: "fanout", Fanout: k, BatchSize: 8, Variants: 2}
 }
 
+// khop is a set of subgraphs: what is so many hops away of 8 seeds.
+func khop(hops int) format.BatchParams {
+	return format.BatchParams{Mode: "khop", Fanout: []int{}, BatchSize: 8, Variants: 2, KHop: &format.KHopParams{Hops: hops}}
+}
+
 // write makes a set of a random graph and returns its directory.
 func write(t *testing.T, g *feedtest.Graph, p format.BatchParams) string {
 	t.Helper()

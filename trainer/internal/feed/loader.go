@@ -47,7 +47,7 @@ func (s *Set) NewLoader(o LoaderOptions) (*Loader, error) {
 		return nil, err
 	}
 	switch {
-	case !s.Full() && o.Layers > m.NumLayers:
+	case !s.AnyDepth() && o.Layers > m.NumLayers:
 		return nil, s.manifestFault(format.ErrMismatch, "the model has %d layers, the batches %d (--fanout of `precompute batches`)", o.Layers, m.NumLayers)
 	case m.BatchesPerVariant == 0 || !s.Full() && m.NumSeeds == 0:
 		return nil, s.manifestFault(format.ErrMismatch, "the set has no training seeds; are there labelled nodes in the split's train part?")
@@ -232,14 +232,14 @@ func (l *Loader) fill(b *Batch) error {
 }
 
 // blocks fills the blocks of the last Layers hops. Layer l of the model is layer
-// l + NumLayers - Layers of the batch, whose dst are the same hops from the seeds.
+// l + NumLayers - Layers of the batch, whose dst are the same hops from the seeds; where one block serves any depth it is that.
 func (l *Loader) blocks(b *Batch) error {
 	rec := b.record
 	b.NumSeeds = int(rec.NumSeeds)
 	b.NumNodes = b.NumSeeds
 	for i := range b.Blocks {
 		layer := format.AnyLayer
-		if !l.set.Full() {
+		if !l.set.AnyDepth() {
 			layer = uint16(i + rec.NumLayers - l.o.Layers)
 		}
 		if err := blockOf(rec, layer, l.o.Coef, rec, b.Blocks[i], b.Coefs[i], &b.coded[i]); err != nil {

@@ -33,6 +33,8 @@ func TestPython(t *testing.T) {
 	bits.ToBits()
 	packed, inner := fanout(2, 3), fanout(3, 2)
 	packed.Store, inner.Transpose = "packed", "inner"
+	packedKHop := khop(2)
+	packedKHop.Store = "packed"
 	coded := fanout(2, 3)
 	coded.IndexCodec = "bits"
 	with := func(dtype, store string, hotRows float64, group int) format.BatchParams {
@@ -53,6 +55,9 @@ func TestPython(t *testing.T) {
 		{"packed", g, packed, LoaderOptions{Coef: format.CoefMean, Layers: 2}},
 		{"packed, no layers", g, packed, LoaderOptions{Coef: format.CoefGCN, Layers: 0}},
 		{"bits", bits, inner, LoaderOptions{Coef: format.CoefGCN, Layers: 2}},
+		{"subgraphs", g, khop(2), LoaderOptions{Coef: format.CoefMean, Layers: 3}},
+		{"packed subgraphs", bits, packedKHop, LoaderOptions{Coef: format.CoefGCN, Layers: 1}},
+		{"subgraphs, no layers", g, khop(1), LoaderOptions{Coef: format.CoefGCN, Layers: 0}},
 		{"full", g, format.BatchParams{Mode: "full"}, LoaderOptions{Coef: format.CoefGCN, Layers: 3}},
 		{"full, int8", g, format.BatchParams{Mode: "full", DType: "int8"}, both},
 		{"ids, int8", g, with("int8", "ids", 0, 0), both},

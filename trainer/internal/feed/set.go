@@ -40,6 +40,10 @@ const VerifyAtOpenBytes = 256 << 20
 const (
 	ModeFull    = "full"
 	ModeFanout  = "fanout"
+	ModeLabor   = "labor"
+	ModeCluster = "cluster"
+	ModePPR     = "ppr"
+	ModeKHop    = "khop"
 	StorePacked = "packed"
 	LinkNone    = "none"
 
@@ -48,6 +52,9 @@ const (
 	TaskMultilabel = "multilabel"
 	TaskRegression = "regression"
 )
+
+// modes lists the words of BatchParams.Mode.
+var modes = []string{ModeFanout, ModeLabor, ModeFull, ModeCluster, ModePPR, ModeKHop}
 
 // Options of Open.
 type Options struct {
@@ -175,8 +182,8 @@ func (s *Set) checkManifest() error {
 	switch {
 	case m.Params.Task != "node":
 		return s.manifestFault(format.ErrMismatch, "a set for task %q; trainer-gnn takes task node", m.Params.Task)
-	case m.Params.Mode != ModeFull && m.Params.Mode != ModeFanout:
-		return s.manifestFault(format.ErrMismatch, "mode %q is not known to this trainer; it takes full and fanout", m.Params.Mode)
+	case !slices.Contains(modes, m.Params.Mode):
+		return s.manifestFault(format.ErrMismatch, "mode %q is not known to this trainer; it takes %s", m.Params.Mode, strings.Join(modes, ", "))
 	case !knownType(m.Params.DType):
 		return s.manifestFault(format.ErrMismatch, "feature type %q is not known to this trainer; it takes f32, f16, bf16 and int8", m.Params.DType)
 	case m.Params.Group < 0 || m.Params.Group == 1 || m.Params.Group > 1 && (m.Params.Group > m.Params.BatchesPerFile || m.Params.BatchesPerFile > format.MaxRecords):
@@ -185,7 +192,7 @@ func (s *Set) checkManifest() error {
 		return s.manifestFault(format.ErrLayout, "store %s with hot rows %g, groups of %d batches", m.Params.Store, m.Params.HotRows, m.Params.Group)
 	case m.Params.Variants < 1 || int64(m.BatchesPerVariant)*int64(m.Params.Variants) != int64(m.NumBatches):
 		return s.manifestFault(format.ErrLayout, "%d batches in %d variants of %d", m.NumBatches, m.Params.Variants, m.BatchesPerVariant)
-	case (m.NumLayers == 0) != s.Full():
+	case (m.NumLayers == 0) != s.AnyDepth():
 		return s.manifestFault(format.ErrLayout, "mode %s with num_layers %d", m.Params.Mode, m.NumLayers)
 	case m.LabelTask == TaskBinary && m.NumClasses != 2:
 		return s.manifestFault(format.ErrLayout, "labels of task binary with %d classes", m.NumClasses)
@@ -496,6 +503,12 @@ func (s *Set) Explain(err error) error {
 
 // Full reports whether the set holds the whole graph as its one batch.
 func (s *Set) Full() bool { return s.Manifest.Params.Mode == ModeFull }
+
+// AnyDepth reports whether the one block of a batch serves models of any number of layers: that of a full set, and a subgraph,
+// whose seeds are the first of its nodes.
+func (s *Set) AnyDepth() bool {
+	return s.Manifest.Params.Mode != ModeFanout && s.Manifest.Params.Mode != ModeLabor
+}
 
 // NumNodes returns the number of nodes of the snapshot.
 func (s *Set) NumNodes() int { return int(s.Manifest.NumNodes) }

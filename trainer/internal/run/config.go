@@ -31,7 +31,7 @@ type Config struct {
 
 	Model           model.Kind
 	Hidden          int
-	Layers          int // 0: as many as the batches have hops, 2 for mode full
+	Layers          int // 0: as many as the batches have hops, 2 where they serve any number
 	Dropout         float64
 	InputDropout    float64 // below 0: model.DefaultInputDropout
 	Optimizer       optim.Kind
@@ -178,7 +178,7 @@ func (c *Config) resolve(set *feed.Set) (settings, error) {
 	layers, input := c.Layers, c.InputDropout
 	if layers == 0 {
 		layers = set.Manifest.NumLayers
-		if set.Full() {
+		if set.AnyDepth() {
 			layers = 2
 		}
 	}
@@ -240,7 +240,11 @@ func epochWork(set *feed.Set, c model.Config) float64 {
 	}
 	work := c.LayerWork(0, rows, edges)
 	for l := 1; l < c.Layers; l++ {
-		work += c.LayerWork(l, float64(m.NumSeeds), 0)
+		if set.AnyDepth() && c.Kind.UsesEdges() {
+			work += c.LayerWork(l, rows, edges)
+		} else {
+			work += c.LayerWork(l, float64(m.NumSeeds), 0)
+		}
 	}
 	return 3 * max(work, 1)
 }

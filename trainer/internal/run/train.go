@@ -551,10 +551,14 @@ func (t *trainer) step(batch *feed.Batch) (sum float64, count int64, err error) 
 			X: b.Wrap(batch.Features, batch.NumNodes, t.settings.Model.In),
 		}, true, uint64(t.opt.Steps()))
 		grad := b.Scratch(logits.Rows, logits.Cols)
+		if others := logits.Rows - batch.NumSeeds; others > 0 { // of a subgraph: they are there for the seeds' sake
+			b.Zero(grad.Slice(batch.NumSeeds, others))
+		}
+		seeds, seedsGrad := logits.Slice(0, batch.NumSeeds), grad.Slice(0, batch.NumSeeds)
 		if t.settings.Task == feed.TaskMulticlass {
-			b.SoftmaxCE(grad, logits, &batch.Targets)
+			b.SoftmaxCE(seedsGrad, seeds, &batch.Targets)
 		} else {
-			b.SigmoidBCE(grad, logits, &batch.Targets)
+			b.SigmoidBCE(seedsGrad, seeds, &batch.Targets)
 		}
 		if sum, count, err = b.TakeLoss(); err != nil {
 			return err

@@ -545,7 +545,11 @@ func (w *writer) batches() error {
 		}
 		for variant := range w.p.Variants {
 			for chunk := range slices.Chunk(seeds, w.p.BatchSize) {
-				records = append(records, w.fanoutBatch(len(records), variant, chunk))
+				if w.p.KHop != nil {
+					records = append(records, w.subgraph(len(records), variant, chunk))
+				} else {
+					records = append(records, w.fanoutBatch(len(records), variant, chunk))
+				}
 			}
 		}
 		w.m.NumSeeds, w.m.BatchesPerVariant = format.Int(len(seeds)), format.Int(len(records)/w.p.Variants)
@@ -674,6 +678,58 @@ func (w *writer) fanoutBatch(number, variant int, seeds []int32) record {
 	}
 	s = append(s, w.coefs(nodes, int(hopNodes[numLayers-1]))...)
 	s = append(s, w.label(seeds))
+	if w.p.Store == "packed" && w.p.HotRows == 0 && w.p.Group == 0 {
+		s = append(s, w.rows(nodes)...)
+	}
+	return record{h, append(s, w.extra(len(nodes), len(seeds))...)}
+}
+
+// subgraph is a batch of mode khop: the nodes up to so many hops from the seeds and all edges between them, in one block.
+func (w *writer) subgraph(number, variant int, seeds []int32) record {
+	hop := map[int32]int{}
+	for _, v := range seeds {
+		hop[v] = 0
+	}
+	for h := range w.p.KHop.Hops {
+		for v := range w.g.Neighbors {
+			if at, ok := hop[int32(v)]; !ok || at != h {
+				continue
+			}
+			for _, u := range w.g.Neighbors[v] {
+				if _, ok := hop[u]; !ok {
+					hop[u] = h + 1
+				}
+			}
+		}
+	}
+	nodes, at := slices.Clone(seeds), map[int32]int32{}
+	for v := range int32(w.g.N()) {
+		if hop[v] > 0 {
+			nodes = append(nodes, v)
+		}
+	}
+	for i, v := range nodes {
+		at[v] = int32(i)
+	}
+	rows, importance := make([][]int32, len(nodes)), make([]float32, len(nodes))
+	for i, v := range nodes {
+		for _, u := range w.g.Neighbors[v] {
+			if place, ok := at[u]; ok {
+				rows[i] = append(rows[i], place)
+			}
+		}
+		importance[i] = 1
+		if n := len(rows[i]); n > 0 {
+			importance[i] = float32(len(w.g.Neighbors[v])) / float32(n)
+		}
+	}
+	h := format.RecordHeader{
+		Task: format.TaskNode, Split: format.PartTrain, SplitColumn: uint32(w.p.Split), Number: uint32(number), Variant: uint32(variant),
+		NumSeeds: uint64(len(seeds)), HopNodes: []uint64{uint64(len(nodes))}, LayerEdges: []uint64{},
+	}
+	s := append([]format.SectionSpec{int32s(w.p.IndexCodec, format.NodesNumber, format.AnyLayer, nodes)}, csr(w.p.IndexCodec, format.AnyLayer, rows, len(nodes), w.p.Transpose != "none")...)
+	s = append(s, format.Float32Section(format.CoefImportance, format.AnyLayer, format.CoefNone, importance))
+	s = append(append(s, w.coefs(nodes, len(nodes))...), w.label(seeds))
 	if w.p.Store == "packed" && w.p.HotRows == 0 && w.p.Group == 0 {
 		s = append(s, w.rows(nodes)...)
 	}
